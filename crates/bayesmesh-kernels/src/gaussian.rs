@@ -1,0 +1,163 @@
+//! Slice kernels of the mean-field Gaussian: drawing weights, the gradient of a draw, and the
+//! divergence from a prior.
+//!
+//! A weight is `w = μ + σ(ρ)·ε` with standard normal `ε`. The noise is never stored: every kernel
+//! that needs it computes it again from the [`Stream`], a chunk at a time on the stack. All results
+//! are the same bits at every [`simd`](crate::stream::simd) level; sums run in double precision in
+//! an order that depends on nothing but the range.
+
+mod divergence;
+mod prior;
+mod scale;
+
+pub use divergence::{kl_monte_carlo, kl_normal};
+pub use prior::Prior;
+pub use scale::Scale;
+
+use crate::stream::Stream;
+use crate::stream::fill::Chunk;
+use crate::stream::normal::box_muller;
+use crate::stream::simd::{Kernel, dispatch};
+
+/// Draws weights: `out[i] = mean[i] + σ(rho[i]) · ε(start + i)`, where `ε` is what
+/// [`Stream::fill_normal`] gives.
+///
+/// # Panics
+///
+/// If the slices differ in length or the range passes [`Stream::ELEMENTS`].
+pub fn sample(
+    stream: &Stream,
+    start: u64,
+    scale: Scale,
+    mean: &[f32],
+    rho: &[f32],
+    out: &mut [f32],
+) {
+    check_lengths(&[mean.len(), rho.len(), out.len()]);
+    stream.check_range(start, mean.len());
+    dispatch(Sample {
+        stream,
+        start,
+        scale,
+        mean,
+        rho,
+        out,
+    });
+}
+
+/// The gradient of [`sample`]: `grad_rho[i] = grad[i] · ε(start + i) · σ'(rho[i])`, where `grad` is
+/// the gradient of the drawn weights. The gradient of the mean is `grad` itself.
+///
+/// # Panics
+///
+/// If the slices differ in length or the range passes [`Stream::ELEMENTS`].
+pub fn sample_backward(
+    stream: &Stream,
+    start: u64,
+    scale: Scale,
+    rho: &[f32],
+    grad: &[f32],
+    grad_rho: &mut [f32],
+) {
+    check_lengths(&[rho.len(), grad.len(), grad_rho.len()]);
+    stream.check_range(start, rho.len());
+    dispatch(SampleBackward {
+        stream,
+        start,
+        scale,
+        rho,
+        grad,
+        grad_rho,
+    });
+}
+
+/// Panics unless all lengths are the same.
+fn check_lengths(lengths: &[usize]) {
+    assert!(
+        lengths.iter().all(|length| *length == lengths[0]),
+        "the slices of a Gaussian kernel differ in length: {lengths:?}"
+    );
+}
+
+struct Sample<'a> {
+    stream: &'a Stream,
+    start: u64,
+    scale: Scale,
+    mean: &'a [f32],
+    rho: &'a [f32],
+    out: &'a mut [f32],
+}
+
+impl Kernel for Sample<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        // With a literal scale the loops are compiled for it.
+        match self.scale {
+            Scale::Exp => self.run_with(Scale::Exp),
+            Scale::Softplus => self.run_with(Scale::Softplus),
+        }
+    }
+}
+
+impl Sample<'_> {
+    #[inline(always)]
+    fn run_with(self, scale: Scale) {
+        let stream = *self.stream;
+        let mut chunk = Chunk::default();
+        let mut done = 0;
+        while done < self.out.len() {
+            let remaining = self.out.len() - done;
+            let noise = chunk.generate(&stream, self.start + done as u64, remaining, box_muller);
+            let range = done..done + noise.len();
+            let (mean, rho) = (&self.mean[range.clone()], &self.rho[range.clone()]);
+            let out = &mut self.out[range.clone()];
+            for i in 0..noise.len() {
+                out[i] = mean[i] + scale.apply(rho[i]) * noise[i];
+            }
+            done = range.end;
+        }
+    }
+}
+
+struct SampleBackward<'a> {
+    stream: &'a Stream,
+    start: u64,
+    scale: Scale,
+    rho: &'a [f32],
+    grad: &'a [f32],
+    grad_rho: &'a mut [f32],
+}
+
+impl Kernel for SampleBackward<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        match self.scale {
+            Scale::Exp => self.run_with(Scale::Exp),
+            Scale::Softplus => self.run_with(Scale::Softplus),
+        }
+    }
+}
+
+impl SampleBackward<'_> {
+    #[inline(always)]
+    fn run_with(self, scale: Scale) {
+        let stream = *self.stream;
+        let mut chunk = Chunk::default();
+        let mut done = 0;
+        while done < self.grad_rho.len() {
+            let remaining = self.grad_rho.len() - done;
+            let noise = chunk.generate(&stream, self.start + done as u64, remaining, box_muller);
+            let range = done..done + noise.len();
+            let (rho, grad) = (&self.rho[range.clone()], &self.grad[range.clone()]);
+            let grad_rho = &mut self.grad_rho[range.clone()];
+            for i in 0..noise.len() {
+                grad_rho[i] = grad[i] * noise[i] * scale.derivative(rho[i]);
+            }
+            done = range.end;
+        }
+    }
+}

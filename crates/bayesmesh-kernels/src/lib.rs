@@ -1,0 +1,9 @@
+//! Random streams and fused differentiable operations for Bayesian networks.
+//!
+//! - [`stream`]: counter-based random numbers. Every number has an address; nobody stores noise.
+//! - [`gaussian`]: kernels of the mean-field Gaussian on slices: sampling, its gradient, KL.
+//! - [`ops`]: the same as differentiable operations on Burn tensors.
+
+pub mod gaussian;
+pub mod ops;
+pub mod stream;

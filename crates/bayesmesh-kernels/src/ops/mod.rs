@@ -1,0 +1,13 @@
+//! Differentiable operations on Burn tensors.
+//!
+//! Each has one implementation written for the CPU device (Flex) and one composed from Burn's own
+//! operations that serves every other device; a test holds the two together. Where an operation
+//! needs random numbers it takes a [`Stream`](crate::stream::Stream) and regenerates them in the
+//! backward pass, so that the graph keeps no noise.
+
+mod dropout;
+mod flex;
+mod sample;
+
+pub use dropout::{dropout, dropout_composed};
+pub use sample::{sample, sample_composed};
