@@ -1,0 +1,43 @@
+//! Collective communication for BayesMesh: who the ranks are and how they combine what they hold.
+//!
+//! - [`Communicator`] is the interface everything above is written against: all-reduce, all-gather,
+//!   broadcast, barrier, split. All of them are *collective*: every rank of the communicator calls
+//!   the same operations in the same order.
+//! - [`threads`] implements it for ranks that are threads of one process and share memory.
+//! - [`Mesh`] arranges ranks on two axes, samples × data; [`MeshComm`] is a communicator with the
+//!   sub-communicators of both axes.
+//! - [`TreeFold`] sums a local sequence by the same fixed binary tree that
+//!   [`Reduce::Reproducible`] uses between ranks, so that the two compose to the same bits.
+//! - [`all_reduce_buckets`] reduces a long vector piece by piece.
+//!
+//! A rank that fails never leaves the others waiting: their pending and later calls return an
+//! error that names the rank and its reason.
+//!
+//! ```
+//! use bayesmesh_comm::{CommError, Communicator, Operation, Reduce, threads};
+//!
+//! // Two ranks, each with its own gradient; afterwards both hold the sum.
+//! let sums = threads::run(2, |comm| -> Result<Vec<f32>, CommError> {
+//!     let mut gradient = vec![1.0 + comm.rank() as f32, 10.0];
+//!     comm.all_reduce(&mut gradient, Operation::Sum, Reduce::Reproducible)?;
+//!     Ok(gradient)
+//! })?;
+//! assert_eq!(sums, [vec![3.0, 20.0], vec![3.0, 20.0]]);
+//! # Ok::<(), bayesmesh_comm::RunError<CommError>>(())
+//! ```
+#![warn(missing_docs)]
+#![deny(unsafe_code)]
+
+pub mod buckets;
+pub mod communicator;
+pub mod error;
+pub mod mesh;
+pub mod threads;
+pub mod tree;
+
+pub use buckets::{DEFAULT_BUCKET_BYTES, all_reduce_buckets};
+pub use communicator::{Communicator, Operation, Reduce};
+pub use error::{CommError, MeshError, RunError};
+pub use mesh::{Coordinates, Mesh, MeshComm, share};
+pub use threads::ThreadCommunicator;
+pub use tree::TreeFold;

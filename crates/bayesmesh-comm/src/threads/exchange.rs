@@ -1,0 +1,230 @@
+//! Ranks working in each other's buffers: the only unsafe code of the crate.
+//!
+//! The protocol. [`Exchange::open`] returns only when all members of the group have lent their
+//! buffers to the same call; none gets its buffer back (returns from the call, unwinds) before all
+//! have closed theirs, which `Drop` does by waiting for the others. In between, code is divided
+//! into phases by [`Group::meet`], and in each phase every element of every buffer is either
+//! written by one rank and touched by no other, or written by nobody.
+
+use std::any::Any;
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use crate::error::CommError;
+use crate::mesh::share;
+use crate::threads::group::Group;
+use crate::threads::offer::{Call, Offer, Payload};
+use crate::threads::world::panic_message;
+use crate::tree;
+
+/// Elements a rank reduces at a time: few enough that the blocks of all ranks stay in cache between
+/// the combining and the copying back, and a whole number of cache lines so that ranks write to
+/// different ones.
+const BLOCK: usize = 2048;
+
+/// The place of a rank's values.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Buffer {
+    pointer: *mut u8,
+    length: usize,
+}
+
+// SAFETY: a `Buffer` by itself is only an address and a number; it is dereferenced nowhere but in
+// `Exchange`, under the protocol above.
+unsafe impl Send for Buffer {}
+
+impl Buffer {
+    /// A place of no values.
+    pub fn empty() -> Self {
+        Buffer {
+            pointer: std::ptr::null_mut(),
+            length: 0,
+        }
+    }
+
+    /// How many values it holds.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+}
+
+/// The buffers of all members during one call.
+///
+/// `T` is the element of every buffer: all calls are on `f32` but for the all-reduce, which names
+/// its element in the [`Call`] that all ranks agree on.
+pub(super) struct Exchange<'a, T> {
+    group: &'a Group,
+    rank: usize,
+    buffers: Vec<Buffer>,
+    /// This rank's own values, lent until the exchange is closed.
+    own: PhantomData<&'a mut [T]>,
+}
+
+impl<'a, T: Copy> Exchange<'a, T> {
+    /// Lends `values` to the other ranks, for reading and writing, and borrows theirs.
+    pub fn open(
+        group: &'a Group,
+        rank: usize,
+        call: Call,
+        values: &'a mut [T],
+    ) -> Result<Self, CommError> {
+        let buffer = Buffer {
+            pointer: values.as_mut_ptr().cast(),
+            length: values.len(),
+        };
+        Self::open_buffer(group, rank, call, buffer)
+    }
+
+    /// Lends `values` to the other ranks for reading only: for [`all_gather`](Self::all_gather).
+    pub fn open_to_read(group: &'a Group, rank: usize, values: &'a [T]) -> Result<Self, CommError> {
+        let buffer = Buffer {
+            pointer: values.as_ptr().cast_mut().cast(),
+            length: values.len(),
+        };
+        Self::open_buffer(group, rank, Call::AllGather, buffer)
+    }
+
+    fn open_buffer(
+        group: &'a Group,
+        rank: usize,
+        call: Call,
+        buffer: Buffer,
+    ) -> Result<Self, CommError> {
+        let offers = group.gather(
+            rank,
+            Offer {
+                call,
+                payload: Payload::Values(buffer),
+            },
+        )?;
+        let buffers = offers.iter().map(Offer::buffer).collect();
+        Ok(Exchange {
+            group,
+            rank,
+            buffers,
+            own: PhantomData,
+        })
+    }
+
+    /// Combines element by element over the ranks in the order of [`tree`]. `combine` is applied to
+    /// blocks and must not depend on where they begin or end.
+    pub fn all_reduce(self, combine: impl Fn(&mut [T], &[T])) {
+        let size = self.buffers.len();
+        let length = self.buffers[self.rank].length;
+        for block in share(length.div_ceil(BLOCK), size, self.rank) {
+            let block = block * BLOCK..length.min((block + 1) * BLOCK);
+            for (left, right) in tree::pairs(size) {
+                // SAFETY: `share` gives every block to one rank, so this rank alone touches this
+                // block of any buffer; `left` and `right` are different buffers.
+                unsafe { combine(self.part_mut(left, &block), self.part(right, &block)) };
+            }
+            for rank in 1..size {
+                // SAFETY: as above, with the buffers 0 and `rank`, not 0.
+                unsafe {
+                    self.part_mut(rank, &block)
+                        .copy_from_slice(self.part(0, &block))
+                };
+            }
+        }
+    }
+
+    /// Combines whole buffers in the order of [`tree`], the pairs of one stride at the same time.
+    ///
+    /// If `combine` panics on some rank, that rank panics and all others get its failure.
+    pub fn tree_reduce(self, combine: &dyn Fn(&mut [T], &[T])) -> Result<(), CommError> {
+        let size = self.buffers.len();
+        let all = 0..self.buffers[self.rank].length;
+        let mut panic: Option<Box<dyn Any + Send>> = None;
+        for stride in tree::strides(size) {
+            if let Some(right) = tree::partner(self.rank, stride, size) {
+                // SAFETY: in the phase of one stride, buffer `rank` is written by this rank, and
+                // buffer `right` read; `right` is an odd multiple of the stride and so belongs to
+                // no other pair, neither as left nor as right.
+                let (left, right) =
+                    unsafe { (self.part_mut(self.rank, &all), self.part(right, &all)) };
+                // Caught, because this rank owes the others its presence at all later meetings.
+                let outcome = catch_unwind(AssertUnwindSafe(|| combine(left, right)));
+                if let Err(payload) = outcome {
+                    self.group.fail(self.rank, panic_message(&*payload));
+                    panic = Some(payload);
+                }
+            }
+            self.group.meet();
+        }
+        if self.rank != 0 {
+            // SAFETY: after the last meeting buffer 0 is only read, and every other buffer touched
+            // by its own rank alone.
+            unsafe {
+                self.part_mut(self.rank, &all)
+                    .copy_from_slice(self.part(0, &all))
+            };
+        }
+        let group = self.group;
+        drop(self);
+        match panic {
+            Some(payload) => resume_unwind(payload),
+            // A failure within the call was recorded before the closing meeting, so all see it.
+            None => group.world().check(),
+        }
+    }
+
+    /// Copies of all buffers.
+    pub fn all_gather(self) -> Vec<Vec<T>> {
+        (0..self.buffers.len())
+            .map(|rank| {
+                // SAFETY: nobody writes to any buffer during this call.
+                unsafe { self.part(rank, &(0..self.buffers[rank].length)) }.to_vec()
+            })
+            .collect()
+    }
+
+    /// Overwrites this rank's buffer with that of `root`.
+    pub fn copy_from(self, root: usize) {
+        if self.rank != root {
+            let all = 0..self.buffers[root].length;
+            // SAFETY: the buffer of `root` is only read, every other touched by its own rank alone.
+            unsafe {
+                self.part_mut(self.rank, &all)
+                    .copy_from_slice(self.part(root, &all))
+            };
+        }
+    }
+
+    /// The elements `range` of the buffer of `rank`.
+    ///
+    /// # Safety
+    ///
+    /// Nobody writes to them while the result lives.
+    unsafe fn part(&self, rank: usize, range: &Range<usize>) -> &[T] {
+        let buffer = self.buffers[rank];
+        assert!(range.start <= range.end && range.end <= buffer.length);
+        // SAFETY: in bounds, and alive while the exchange is open; no writers by contract.
+        unsafe {
+            std::slice::from_raw_parts(buffer.pointer.cast::<T>().add(range.start), range.len())
+        }
+    }
+
+    /// The elements `range` of the buffer of `rank`, to write.
+    ///
+    /// # Safety
+    ///
+    /// The buffers were opened to write, and nobody else reads or writes the elements while the
+    /// result lives.
+    #[allow(clippy::mut_from_ref)]
+    unsafe fn part_mut(&self, rank: usize, range: &Range<usize>) -> &mut [T] {
+        let buffer = self.buffers[rank];
+        assert!(range.start <= range.end && range.end <= buffer.length);
+        // SAFETY: in bounds, and alive while the exchange is open; exclusive by contract.
+        unsafe {
+            std::slice::from_raw_parts_mut(buffer.pointer.cast::<T>().add(range.start), range.len())
+        }
+    }
+}
+
+impl<T> Drop for Exchange<'_, T> {
+    /// Closes the exchange: waits until no rank uses any buffer any more.
+    fn drop(&mut self) {
+        self.group.meet();
+    }
+}
