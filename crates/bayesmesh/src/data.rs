@@ -1,0 +1,226 @@
+//! Where batches come from.
+
+use bayesmesh_kernels::stream::{Purpose, Stream};
+use burn::tensor::{Device, Int, Tensor, TensorData};
+
+use crate::error::{Error, Result};
+
+/// What the targets of a batch are, on the host, for scoring predictions.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Truth {
+    /// Class numbers, one a row.
+    Labels(Vec<usize>),
+    /// Values, row by row.
+    Values(Vec<f32>),
+}
+
+/// Targets of a batch.
+pub trait Target: Clone + Send {
+    /// The targets on the host.
+    fn truth(&self) -> Truth;
+}
+
+impl Target for Tensor<1, Int> {
+    fn truth(&self) -> Truth {
+        let labels = self
+            .clone()
+            .try_into_vec_as::<i64>()
+            .expect("integers can be read back");
+        // A negative label becomes one that no network has a class for, and is reported as such.
+        Truth::Labels(
+            labels
+                .into_iter()
+                .map(|l| usize::try_from(l).unwrap_or(usize::MAX))
+                .collect(),
+        )
+    }
+}
+
+impl Target for Tensor<2> {
+    fn truth(&self) -> Truth {
+        Truth::Values(crate::posterior::to_vec(self.clone()))
+    }
+}
+
+/// Examples that can be fetched by their numbers.
+pub trait Dataset: Sync {
+    /// Inputs of a batch, as the network takes them.
+    type Input: Clone + Send;
+    /// Targets of a batch, as the loss takes them.
+    type Target: Target;
+
+    /// How many examples there are.
+    fn len(&self) -> usize;
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The examples with these numbers, in this order, on the device.
+    fn batch(&self, rows: &[usize], device: &Device) -> Result<(Self::Input, Self::Target)>;
+
+    /// A random variation of loaded inputs for training; by default there is none.
+    ///
+    /// Take the numbers for example `rows[i]` from `stream` by an address made of `rows[i]`, not of
+    /// `i`: then the result does not depend on how the batch is divided among ranks.
+    fn augment(&self, input: Self::Input, rows: &[usize], stream: &Stream) -> Self::Input {
+        let _ = (rows, stream);
+        input
+    }
+}
+
+/// A tensor whose first axis counts examples.
+pub trait Rows: Clone + Send + Sync {
+    /// The number of examples.
+    fn rows(&self) -> usize;
+    /// The examples with these numbers, on the device.
+    fn select_rows(&self, rows: &[usize], device: &Device) -> Self;
+}
+
+fn indices(rows: &[usize], device: &Device) -> Tensor<1, Int> {
+    let rows: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
+    let n = rows.len();
+    Tensor::from_data(TensorData::new(rows, [n]), device)
+}
+
+impl<const D: usize> Rows for Tensor<D> {
+    fn rows(&self) -> usize {
+        self.dims()[0]
+    }
+
+    fn select_rows(&self, rows: &[usize], device: &Device) -> Self {
+        let selected = self.clone().select(0, indices(rows, &self.device()));
+        selected.to_device(device)
+    }
+}
+
+impl<const D: usize> Rows for Tensor<D, Int> {
+    fn rows(&self) -> usize {
+        self.dims()[0]
+    }
+
+    fn select_rows(&self, rows: &[usize], device: &Device) -> Self {
+        let selected = self.clone().select(0, indices(rows, &self.device()));
+        selected.to_device(device)
+    }
+}
+
+/// A data set that fits in memory: two tensors with the same number of rows.
+#[derive(Clone, Debug)]
+pub struct TensorDataset<I, T> {
+    inputs: I,
+    targets: T,
+}
+
+impl<I: Rows, T: Rows> TensorDataset<I, T> {
+    /// Pairs inputs with targets; refuses different numbers of rows.
+    pub fn new(inputs: I, targets: T) -> Result<Self> {
+        if inputs.rows() != targets.rows() {
+            return Err(Error::Data(format!(
+                "{} rows of inputs but {} rows of targets; they must be equal",
+                inputs.rows(),
+                targets.rows()
+            )));
+        }
+        Ok(Self { inputs, targets })
+    }
+}
+
+impl<I: Rows, T: Rows + Target> Dataset for TensorDataset<I, T> {
+    type Input = I;
+    type Target = T;
+
+    fn len(&self) -> usize {
+        self.inputs.rows()
+    }
+
+    fn batch(&self, rows: &[usize], device: &Device) -> Result<(I, T)> {
+        Ok((
+            self.inputs.select_rows(rows, device),
+            self.targets.select_rows(rows, device),
+        ))
+    }
+}
+
+/// The order in which examples are visited: a fresh permutation for every epoch, keyed by the seed,
+/// and full batches only.
+#[derive(Clone, Debug)]
+pub(crate) struct Batches {
+    seed: u64,
+    examples: usize,
+    batch: usize,
+    epoch: Option<(usize, Vec<usize>)>,
+}
+
+impl Batches {
+    pub fn new(seed: u64, examples: usize, batch: usize) -> Result<Self> {
+        if batch == 0 || batch > examples {
+            return Err(Error::Setting(format!(
+                "a batch of {batch} cannot be taken from {examples} examples; \
+                 choose a batch between 1 and {examples}"
+            )));
+        }
+        Ok(Self {
+            seed,
+            examples,
+            batch,
+            epoch: None,
+        })
+    }
+
+    pub fn steps_per_epoch(&self) -> usize {
+        self.examples / self.batch
+    }
+
+    /// The examples of the global batch of a step.
+    pub fn rows(&mut self, step: usize) -> &[usize] {
+        let (epoch, position) = (step / self.steps_per_epoch(), step % self.steps_per_epoch());
+        if self.epoch.as_ref().is_none_or(|(known, _)| *known != epoch) {
+            let stream = Stream::new(self.seed, Purpose::Shuffle).at_step(epoch as u32);
+            self.epoch = Some((epoch, stream.permutation(self.examples)));
+        }
+        let order = &self.epoch.as_ref().expect("set above").1;
+        &order[position * self.batch..][..self.batch]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_epoch_visits_each_example_once_in_an_order_of_its_own() {
+        let mut batches = Batches::new(7, 12, 4).unwrap();
+        let mut orders = Vec::new();
+        for epoch in 0..2 {
+            let mut seen: Vec<usize> = Vec::new();
+            for step in 0..3 {
+                seen.extend(batches.rows(epoch * 3 + step));
+            }
+            orders.push(seen.clone());
+            seen.sort_unstable();
+            assert_eq!(seen, (0..12).collect::<Vec<_>>());
+        }
+        assert_ne!(orders[0], orders[1]);
+    }
+
+    #[test]
+    fn a_step_has_the_same_rows_whenever_it_is_asked_for() {
+        let mut one = Batches::new(3, 10, 3).unwrap();
+        let mut other = one.clone();
+        let late = one.rows(7).to_vec();
+        (0..7).for_each(|step| _ = other.rows(step).len());
+        assert_eq!(other.rows(7), late);
+    }
+
+    #[test]
+    fn impossible_batches_are_refused() {
+        assert!(Batches::new(0, 10, 0).is_err());
+        let message = Batches::new(0, 10, 11).unwrap_err().to_string();
+        assert!(
+            message.contains("11") && message.contains("10"),
+            "{message}"
+        );
+    }
+}

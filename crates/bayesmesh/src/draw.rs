@@ -1,0 +1,96 @@
+//! One Monte Carlo sample of everything that is random.
+
+use std::cell::Cell;
+
+use bayesmesh_kernels::ops;
+use bayesmesh_kernels::stream::{Purpose, Stream};
+use burn::tensor::Tensor;
+
+/// The step number under which predictive draws are keyed, out of reach of training steps.
+const PREDICTION: u32 = u32::MAX;
+
+/// A joint Monte Carlo sample `s` of step `t`: weight noise, dropout masks and augmentation.
+///
+/// A draw is an address, not a state. It names streams keyed by (seed, purpose, step, draw), so
+/// that every rank, thread and resumed run that evaluates draw `s` of step `t` sees the same
+/// numbers. A network that is random in its forward pass takes the draw and asks it for
+/// [`dropout`](Draw::dropout).
+#[derive(Clone, Debug)]
+pub struct Draw {
+    seed: u64,
+    step: u32,
+    index: u32,
+    first_row: u64,
+    dropout: bool,
+    dropout_calls: Cell<u32>,
+}
+
+impl Draw {
+    /// Draw `index` of training step `step`.
+    pub fn new(seed: u64, step: u32, index: u32) -> Self {
+        Self {
+            seed,
+            step,
+            index,
+            first_row: 0,
+            dropout: true,
+            dropout_calls: Cell::new(0),
+        }
+    }
+
+    /// Draw `index` for prediction: the same posterior, other random numbers than any step.
+    pub fn for_prediction(seed: u64, index: u32) -> Self {
+        Self::new(seed, PREDICTION, index)
+    }
+
+    /// The same draw for a part of a batch that starts at row `first_row` of the whole.
+    ///
+    /// What is random per example is addressed by its row in the whole batch, so that a data shard
+    /// sees the numbers that the whole batch would see.
+    pub fn with_first_row(mut self, first_row: usize) -> Self {
+        self.first_row = first_row as u64;
+        self
+    }
+
+    /// The same draw with dropout switched off.
+    pub fn without_dropout(mut self) -> Self {
+        self.dropout = false;
+        self
+    }
+
+    /// Whether the draw belongs to prediction rather than to a training step.
+    pub fn is_for_prediction(&self) -> bool {
+        self.step == PREDICTION
+    }
+
+    /// The number of the draw within its step.
+    pub fn index(&self) -> usize {
+        self.index as usize
+    }
+
+    /// The stream of this draw for one purpose.
+    pub fn stream(&self, purpose: Purpose) -> Stream {
+        Stream::new(self.seed, purpose)
+            .at_step(self.step)
+            .at_draw(self.index)
+    }
+
+    /// Inverted dropout with a mask per example and unit: `y = x·m/(1−p)`, `m ~ Bernoulli(1−p)`.
+    ///
+    /// The n-th call within a forward pass is the n-th dropout layer. Under a posterior without
+    /// dropout (a point estimate) it returns its input.
+    ///
+    /// # Shapes
+    ///
+    /// - `x`, output: `[rows, ...]`
+    pub fn dropout<const D: usize>(&self, x: Tensor<D>, probability: f64) -> Tensor<D> {
+        let layer = self.dropout_calls.get();
+        self.dropout_calls.set(layer + 1);
+        if !self.dropout {
+            return x;
+        }
+        let units = x.shape().num_elements() / x.dims()[0].max(1);
+        let stream = self.stream(Purpose::Dropout).at_tensor(layer);
+        ops::dropout(x, stream, self.first_row * units as u64, probability as f32)
+    }
+}

@@ -1,0 +1,52 @@
+//! What can go wrong, in words that say what to do.
+
+use bayesmesh_comm::{CommError, MeshError};
+
+use crate::metrics::MetricError;
+
+/// Error of the library.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// The mesh does not fit the ranks, the draws or the batch.
+    #[error(transparent)]
+    Mesh(#[from] MeshError),
+
+    /// A rank failed, left or could not be reached.
+    #[error(transparent)]
+    Communication(#[from] CommError),
+
+    /// A metric was given values it is not defined for.
+    #[error(transparent)]
+    Metric(#[from] MetricError),
+
+    /// A setting is out of range or does not go with another one.
+    #[error("{0}")]
+    Setting(String),
+
+    /// A loss or a gradient stopped being a number.
+    #[error(
+        "step {step}: {what} is not finite. Lower the learning rate, clip the gradient norm, or \
+         look for invalid values in the data of this step"
+    )]
+    NotFinite {
+        /// The training step, counted from zero.
+        step: usize,
+        /// The loss, or the name of the tensor whose gradient it is.
+        what: String,
+    },
+
+    /// Values to restore do not fit the network.
+    #[error("{0}")]
+    Mismatch(String),
+
+    /// The data source could not deliver a batch.
+    #[error("data: {0}")]
+    Data(String),
+
+    /// A rank panicked or left; the message is about the first one.
+    #[error("{0}")]
+    Rank(String),
+}
+
+/// Result of the library.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,33 @@
+//! Bayesian neural networks whose draws are spread over processors.
+//!
+//! An ordinary Burn module becomes Bayesian by being wrapped in a [posterior](posterior); a
+//! [trainer](trainer::Trainer) evaluates many random *draws* of it at every step, on one rank or on
+//! a [mesh](Mesh) of many, with the same result:
+//!
+//! - randomness belongs to the [`Draw`], never to the rank or the thread;
+//! - every [loss] says how it parallelises, and its exact form is the default;
+//! - memory does not grow with the number of draws unless asked for speed instead.
+//!
+//! The way of the data: [`data`] → [`Draw`] → [`Network`] → summary → [`loss`] → gradients → [mesh](Mesh)
+//! → optimiser; then [`predict`] and [`metrics`].
+
+pub mod data;
+mod draw;
+mod error;
+pub mod loss;
+pub mod metrics;
+mod network;
+pub mod posterior;
+pub mod predict;
+pub mod trainer;
+
+pub use bayesmesh_comm::{Communicator, Mesh, MeshComm, Reduce, threads};
+pub use bayesmesh_kernels::stream::{Purpose, Stream};
+pub use data::{Dataset, TensorDataset};
+pub use draw::Draw;
+pub use error::{Error, Result};
+pub use loss::Loss;
+pub use network::Network;
+pub use posterior::{McDropout, MeanField, Point, Posterior, Prior, Scale};
+pub use predict::Predictive;
+pub use trainer::{Settings, Trainer};

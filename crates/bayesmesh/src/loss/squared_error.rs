@@ -1,0 +1,39 @@
+//! Squared errors.
+
+use burn::tensor::Tensor;
+
+use super::{Combine, Loss};
+
+/// `L = mean over draws and outputs of (ŷ_s − y)²`. Linear in the draws.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ExpectedSquaredError;
+
+impl Loss for ExpectedSquaredError {
+    type Target = Tensor<2>;
+    const COMBINE: Combine = Combine::Mean;
+
+    fn summary(&self, output: Tensor<2>, target: &Tensor<2>) -> Tensor<2> {
+        (output - target.clone()).square().mean_dim(1)
+    }
+}
+
+/// `L = mean over outputs of (1/S Σ_s ŷ_s − y)²`: the error of the mean prediction.
+///
+/// Not linear: the mean over ranks of the errors of local means exceeds it by the variance of the
+/// local means, which is what the local mode optimises.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SquaredErrorOfMean;
+
+impl Loss for SquaredErrorOfMean {
+    type Target = Tensor<2>;
+    const COMBINE: Combine = Combine::Sum;
+
+    fn summary(&self, output: Tensor<2>, _target: &Tensor<2>) -> Tensor<2> {
+        output
+    }
+
+    fn value(&self, sum: Tensor<2>, draws: usize, target: &Tensor<2>) -> Tensor<1> {
+        let error = sum / draws as f32 - target.clone();
+        error.square().mean_dim(1).squeeze_dim(1)
+    }
+}

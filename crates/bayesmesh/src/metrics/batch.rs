@@ -1,0 +1,343 @@
+//! Checked inputs: one look at the numbers before any accumulator changes.
+
+use super::MetricError;
+
+/// How far a probability may leave `[0, 1]`, by rounding of sums of draws, before it is refused.
+const PROBABILITY_SLACK: f32 = 1e-3;
+
+/// Predictive probabilities and labels of some examples, known to be valid.
+#[derive(Clone, Copy, Debug)]
+pub struct ClassificationBatch<'a> {
+    probabilities: &'a [f32],
+    labels: &'a [usize],
+    classes: usize,
+}
+
+impl<'a> ClassificationBatch<'a> {
+    /// Checks a batch. The number of classes is `probabilities.len() / labels.len()`.
+    ///
+    /// # Shapes
+    ///
+    /// - `probabilities`: `[rows, classes]`, row-major, the mean over all draws
+    /// - `labels`: `[rows]`
+    pub fn new(probabilities: &'a [f32], labels: &'a [usize]) -> Result<Self, MetricError> {
+        let classes = columns("probabilities", probabilities.len(), labels.len())?;
+        check_probabilities(probabilities)?;
+        if let Some(index) = labels.iter().position(|&label| label >= classes) {
+            return Err(MetricError::Label {
+                index,
+                label: labels[index],
+                classes,
+            });
+        }
+        Ok(Self {
+            probabilities,
+            labels,
+            classes,
+        })
+    }
+
+    /// Number of classes; 0 if there are no examples.
+    pub fn classes(&self) -> usize {
+        self.classes
+    }
+
+    /// Number of examples.
+    pub fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Whether there are no examples.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty()
+    }
+
+    /// Each example as its row of probabilities and its label. Values may leave `[0, 1]` by 1e-3.
+    pub fn rows(&self) -> impl Iterator<Item = (&'a [f32], usize)> {
+        // An empty batch has no columns, and chunks of nothing are not allowed.
+        self.probabilities
+            .chunks_exact(self.classes.max(1))
+            .zip(self.labels.iter().copied())
+    }
+
+    /// Fails unless the batch has this many classes or no examples at all.
+    pub fn expect_classes(&self, classes: usize) -> Result<(), MetricError> {
+        if self.is_empty() || self.classes == classes {
+            return Ok(());
+        }
+        Err(MetricError::Count {
+            what: "classes",
+            expected: classes,
+            actual: self.classes,
+        })
+    }
+}
+
+/// Predictive means, predictive standard deviations and targets, known to be valid.
+#[derive(Clone, Copy, Debug)]
+pub struct RegressionBatch<'a> {
+    mean: &'a [f32],
+    std: &'a [f32],
+    target: &'a [f32],
+}
+
+impl<'a> RegressionBatch<'a> {
+    /// Checks a batch; all of shape `[n]`, `std` being the total predictive standard deviation.
+    pub fn new(mean: &'a [f32], std: &'a [f32], target: &'a [f32]) -> Result<Self, MetricError> {
+        check_count("means", mean.len(), target.len())?;
+        check_count("standard deviations", std.len(), target.len())?;
+        check_finite("mean", mean)?;
+        check_finite("target", target)?;
+        if let Some(index) = std.iter().position(|&s| !(s.is_finite() && s >= 0.0)) {
+            return Err(MetricError::Std {
+                index,
+                value: std[index],
+            });
+        }
+        Ok(Self { mean, std, target })
+    }
+
+    /// Number of examples.
+    pub fn len(&self) -> usize {
+        self.target.len()
+    }
+
+    /// Whether there are no examples.
+    pub fn is_empty(&self) -> bool {
+        self.target.is_empty()
+    }
+
+    /// Each example as `(mean − target, std)`.
+    pub fn errors(&self) -> impl Iterator<Item = (f64, f64)> {
+        let centres = self.mean.iter().zip(self.target);
+        centres
+            .zip(self.std)
+            .map(|((&m, &y), &s)| (f64::from(m) - f64::from(y), f64::from(s)))
+    }
+}
+
+/// Draws of a prediction and targets, known to be valid.
+#[derive(Clone, Copy, Debug)]
+pub struct EnsembleBatch<'a> {
+    values: &'a [f32],
+    target: &'a [f32],
+    draws: usize,
+}
+
+impl<'a> EnsembleBatch<'a> {
+    /// Checks a batch. The number of draws S is `draws.len() / target.len()`.
+    ///
+    /// # Shapes
+    ///
+    /// - `draws`: `[S, n]`, row-major
+    /// - `target`: `[n]`
+    pub fn new(draws: &'a [f32], target: &'a [f32]) -> Result<Self, MetricError> {
+        let count = columns("draws", draws.len(), target.len())?;
+        check_finite("draw", draws)?;
+        check_finite("target", target)?;
+        Ok(Self {
+            values: draws,
+            target,
+            draws: count,
+        })
+    }
+
+    /// Number of draws; 0 if there are no examples.
+    pub fn draws(&self) -> usize {
+        self.draws
+    }
+
+    /// Number of examples.
+    pub fn len(&self) -> usize {
+        self.target.len()
+    }
+
+    /// Whether there are no examples.
+    pub fn is_empty(&self) -> bool {
+        self.target.is_empty()
+    }
+
+    /// Fails unless the batch has this many draws or no examples at all.
+    pub fn expect_draws(&self, draws: usize) -> Result<(), MetricError> {
+        if self.is_empty() || self.draws == draws {
+            return Ok(());
+        }
+        Err(MetricError::Count {
+            what: "draws",
+            expected: draws,
+            actual: self.draws,
+        })
+    }
+
+    /// Calls `visit` with the S draws of each example, in the order of the draws, and its target.
+    pub fn for_each(&self, mut visit: impl FnMut(&mut [f32], f32)) {
+        let mut column = vec![0.0; self.draws];
+        for (j, &target) in self.target.iter().enumerate() {
+            for (slot, row) in column.iter_mut().zip(self.values.chunks_exact(self.len())) {
+                *slot = row[j];
+            }
+            visit(&mut column, target);
+        }
+    }
+}
+
+/// Values per example of a row-major table of `values` numbers for `examples` examples.
+fn columns(what: &'static str, values: usize, examples: usize) -> Result<usize, MetricError> {
+    match (values, examples) {
+        (0, 0) => Ok(0),
+        (v, n) if v > 0 && n > 0 && v.is_multiple_of(n) => Ok(v / n),
+        _ => Err(MetricError::Shape {
+            what,
+            examples,
+            actual: values,
+        }),
+    }
+}
+
+pub(super) fn check_count(
+    what: &'static str,
+    actual: usize,
+    expected: usize,
+) -> Result<(), MetricError> {
+    if actual == expected {
+        Ok(())
+    } else {
+        Err(MetricError::Count {
+            what,
+            expected,
+            actual,
+        })
+    }
+}
+
+pub(super) fn check_finite(what: &'static str, values: &[f32]) -> Result<(), MetricError> {
+    match values.iter().position(|v| !v.is_finite()) {
+        None => Ok(()),
+        Some(index) => Err(MetricError::NotFinite {
+            what,
+            index,
+            value: values[index].into(),
+        }),
+    }
+}
+
+pub(super) fn check_probabilities(values: &[f32]) -> Result<(), MetricError> {
+    let allowed = -PROBABILITY_SLACK..=1.0 + PROBABILITY_SLACK;
+    match values.iter().position(|v| !allowed.contains(v)) {
+        None => Ok(()),
+        Some(index) => Err(MetricError::Probability {
+            index,
+            value: values[index],
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_classification_batch_names_what_is_wrong() {
+        let ok = ClassificationBatch::new(&[0.25, 0.75, 1.0005, -0.0005], &[1, 0]).unwrap();
+        assert_eq!((ok.classes(), ok.len()), (2, 2));
+        let error = |p: &[f32], y: &[usize]| ClassificationBatch::new(p, y).unwrap_err();
+        assert_eq!(
+            error(&[0.5; 5], &[0, 1]),
+            MetricError::Shape {
+                what: "probabilities",
+                examples: 2,
+                actual: 5
+            }
+        );
+        assert!(matches!(error(&[], &[0]), MetricError::Shape { .. }));
+        assert!(matches!(error(&[0.5], &[]), MetricError::Shape { .. }));
+        assert_eq!(
+            error(&[0.5; 4], &[0, 2]),
+            MetricError::Label {
+                index: 1,
+                label: 2,
+                classes: 2
+            }
+        );
+        assert_eq!(
+            error(&[0.5, 1.01], &[0]),
+            MetricError::Probability {
+                index: 1,
+                value: 1.01
+            }
+        );
+        assert!(matches!(
+            error(&[f32::NAN, 0.5], &[0]),
+            MetricError::Probability { index: 0, .. }
+        ));
+    }
+
+    #[test]
+    fn a_regression_batch_names_what_is_wrong() {
+        let error = |m: &[f32], s: &[f32], y: &[f32]| RegressionBatch::new(m, s, y).unwrap_err();
+        assert_eq!(
+            error(&[0.0], &[1.0], &[0.0, 1.0]),
+            MetricError::Count {
+                what: "means",
+                expected: 2,
+                actual: 1
+            }
+        );
+        assert_eq!(
+            error(&[0.0, 1.0], &[1.0], &[0.0, 1.0]),
+            MetricError::Count {
+                what: "standard deviations",
+                expected: 2,
+                actual: 1
+            }
+        );
+        assert_eq!(
+            error(&[0.0], &[-1.0], &[0.0]),
+            MetricError::Std {
+                index: 0,
+                value: -1.0
+            }
+        );
+        assert!(matches!(
+            error(&[0.0], &[f32::INFINITY], &[0.0]),
+            MetricError::Std { .. }
+        ));
+        assert!(matches!(
+            error(&[f32::NAN], &[1.0], &[0.0]),
+            MetricError::NotFinite {
+                what: "mean",
+                index: 0,
+                ..
+            }
+        ));
+        assert_eq!(
+            error(&[0.0], &[1.0], &[f32::INFINITY]),
+            MetricError::NotFinite {
+                what: "target",
+                index: 0,
+                value: f64::INFINITY
+            }
+        );
+    }
+
+    #[test]
+    fn an_ensemble_batch_gives_columns() {
+        let batch = EnsembleBatch::new(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], &[0.5, 1.5]).unwrap();
+        let mut seen = Vec::new();
+        batch.for_each(|draws, y| seen.push((draws.to_vec(), y)));
+        assert_eq!(
+            seen,
+            [(vec![1.0, 3.0, 5.0], 0.5), (vec![2.0, 4.0, 6.0], 1.5)]
+        );
+        assert!(batch.expect_draws(3).is_ok());
+        assert!(matches!(
+            batch.expect_draws(2),
+            Err(MetricError::Count { what: "draws", .. })
+        ));
+        assert!(EnsembleBatch::new(&[], &[1.0]).is_err());
+        assert!(EnsembleBatch::new(&[f32::NAN], &[1.0]).is_err());
+        EnsembleBatch::new(&[], &[])
+            .unwrap()
+            .for_each(|_, _| panic!("no examples"));
+    }
+}

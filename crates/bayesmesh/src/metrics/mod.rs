@@ -1,0 +1,227 @@
+//! Scores of predictions: how right they are, and whether they know how right they are.
+//!
+//! Every metric accumulates *sufficient statistics*, a flat vector of `f64` that adds over
+//! examples. So parts computed anywhere are merged by adding vectors: two batches, two runs, or all
+//! ranks with one all-reduce (sum). Predictions are averaged over **all** draws, across ranks,
+//! before they are scored: a metric never sees the draws of one rank alone.
+//!
+//! Inputs are plain slices:
+//!
+//! - [`ClassificationMetric`]: mean probabilities `[rows, classes]` and labels `[rows]`;
+//! - [`RegressionMetric`]: predictive mean, predictive standard deviation and target, each `[n]`;
+//! - [`EnsembleMetric`]: draws `[S, n]` and target `[n]`.
+//!
+//! [`ClassificationScores`] and [`RegressionScores`] hold the metrics of a family for an evaluation
+//! loop, and the rest of the module are the numbers behind them: [`normal`], [`quantile`],
+//! [`uncertainty`] and [`auroc`].
+//!
+//! ```
+//! use bayesmesh::metrics::{ClassificationScores, MetricSet};
+//!
+//! // Two ranks see different examples.
+//! let mut here = ClassificationScores::new(2);
+//! here.add(&[0.9, 0.1, 0.2, 0.8], &[0, 1])?;
+//! let mut there = ClassificationScores::new(2);
+//! there.add(&[0.6, 0.4], &[1])?;
+//!
+//! // What an all-reduce of sums does.
+//! let mut sums = here.statistics();
+//! for (sum, more) in sums.iter_mut().zip(there.statistics()) {
+//!     *sum += more;
+//! }
+//! here.set_statistics(&sums)?;
+//!
+//! let scores = here.scores();
+//! assert_eq!(scores[0].name, "accuracy");
+//! assert!((scores[0].value - 2.0 / 3.0).abs() < 1e-12);
+//! # Ok::<(), bayesmesh::metrics::MetricError>(())
+//! ```
+
+mod auroc;
+mod batch;
+mod calibration;
+mod classification;
+mod coverage;
+mod crps;
+mod error;
+mod families;
+mod histogram;
+mod interval;
+mod latitude;
+pub mod normal;
+pub mod quantile;
+mod regression;
+mod spread_skill;
+pub mod uncertainty;
+
+#[cfg(test)]
+mod testing;
+
+pub use auroc::auroc;
+pub use batch::{ClassificationBatch, EnsembleBatch, RegressionBatch};
+pub use calibration::{CalibrationBins, ClasswiseCalibration, ReliabilityRow};
+pub use classification::{Accuracy, Brier, EntropyByOutcome, Nll};
+pub use coverage::{Coverage, CoverageRow, RegressionCalibration};
+pub use crps::{CrpsEnsemble, CrpsGaussian, crps_ensemble, crps_gaussian};
+pub use error::MetricError;
+pub use families::{ClassificationScores, RegressionScores};
+pub use histogram::{PitHistogram, RankHistogram};
+pub use interval::IntervalCoverage;
+pub use latitude::{LatitudeRmse, latitude_weights};
+pub use regression::{GaussianNll, PointError, Sharpness};
+pub use spread_skill::{SpreadSkill, SpreadSkillRow};
+
+/// One named number.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Score {
+    /// Name, in snake case.
+    pub name: String,
+    /// Value; NaN if no example has defined it.
+    pub value: f64,
+}
+
+impl Score {
+    /// A score of that name and value.
+    pub fn new(name: impl Into<String>, value: f64) -> Self {
+        let name = name.into();
+        Self { name, value }
+    }
+}
+
+/// An accumulator of additive statistics that turns them into scores.
+pub trait Metric: Send {
+    /// Sufficient statistics, additive over examples: merging two parts is adding these vectors.
+    fn statistics(&self) -> &[f64];
+
+    /// The same, to overwrite with a merged sum.
+    fn statistics_mut(&mut self) -> &mut [f64];
+
+    /// Named scores of the examples so far; NaN where there are none.
+    fn scores(&self) -> Vec<Score>;
+
+    /// Forgets all examples.
+    fn reset(&mut self) {
+        self.statistics_mut().fill(0.0);
+    }
+
+    /// Adds the examples of a metric built with the same settings. Fails if the settings differ so
+    /// much that the statistics differ in length.
+    fn merge(&mut self, other: &Self) -> Result<(), MetricError>
+    where
+        Self: Sized,
+    {
+        let (mine, theirs) = (self.statistics_mut(), other.statistics());
+        batch::check_count("statistics", theirs.len(), mine.len())?;
+        for (sum, more) in mine.iter_mut().zip(theirs) {
+            *sum += more;
+        }
+        Ok(())
+    }
+}
+
+/// A metric of predictive probabilities.
+pub trait ClassificationMetric: Metric {
+    /// Adds a checked batch; changes nothing if it does not fit the metric.
+    fn add_batch(&mut self, batch: &ClassificationBatch) -> Result<(), MetricError>;
+
+    /// Adds `probabilities` `[rows, classes]`, the mean over all draws, and `labels` `[rows]`;
+    /// changes nothing if they are invalid.
+    fn add(&mut self, probabilities: &[f32], labels: &[usize]) -> Result<(), MetricError> {
+        self.add_batch(&ClassificationBatch::new(probabilities, labels)?)
+    }
+}
+
+/// A metric of a predictive mean and standard deviation.
+pub trait RegressionMetric: Metric {
+    /// Adds a checked batch.
+    fn add_batch(&mut self, batch: &RegressionBatch);
+
+    /// Adds predictive `mean`, total predictive `std` and `target`, each `[n]`; changes nothing if
+    /// they are invalid.
+    fn add(&mut self, mean: &[f32], std: &[f32], target: &[f32]) -> Result<(), MetricError> {
+        self.add_batch(&RegressionBatch::new(mean, std, target)?);
+        Ok(())
+    }
+}
+
+/// A metric of the draws themselves.
+pub trait EnsembleMetric: Metric {
+    /// Adds a checked batch; changes nothing if it does not fit the metric.
+    fn add_batch(&mut self, batch: &EnsembleBatch) -> Result<(), MetricError>;
+
+    /// Adds `draws` `[S, n]` and `target` `[n]`; changes nothing if they are invalid.
+    fn add(&mut self, draws: &[f32], target: &[f32]) -> Result<(), MetricError> {
+        self.add_batch(&EnsembleBatch::new(draws, target)?)
+    }
+}
+
+/// Several metrics that travel together.
+pub trait MetricSet {
+    /// The metrics, in the order of their scores.
+    fn metrics(&self) -> Vec<&dyn Metric>;
+
+    /// The same, to change.
+    fn metrics_mut(&mut self) -> Vec<&mut dyn Metric>;
+
+    /// The statistics of all metrics, one after the other: the one vector to all-reduce (sum).
+    fn statistics(&self) -> Vec<f64> {
+        self.metrics()
+            .iter()
+            .flat_map(|m| m.statistics())
+            .copied()
+            .collect()
+    }
+
+    /// Puts back merged [`statistics`](MetricSet::statistics); changes nothing if their number is
+    /// not that of this set.
+    fn set_statistics(&mut self, statistics: &[f64]) -> Result<(), MetricError> {
+        let expected = self.metrics().iter().map(|m| m.statistics().len()).sum();
+        batch::check_count("statistics", statistics.len(), expected)?;
+        let mut rest = statistics;
+        for metric in self.metrics_mut() {
+            let own = metric.statistics_mut();
+            let (head, tail) = rest.split_at(own.len());
+            own.copy_from_slice(head);
+            rest = tail;
+        }
+        Ok(())
+    }
+
+    /// The scores of all metrics.
+    fn scores(&self) -> Vec<Score> {
+        self.metrics().iter().flat_map(|m| m.scores()).collect()
+    }
+
+    /// Forgets all examples.
+    fn reset(&mut self) {
+        self.metrics_mut().into_iter().for_each(|m| m.reset());
+    }
+
+    /// Adds the examples of a set built with the same settings; fails if their numbers of
+    /// statistics differ.
+    fn merge(&mut self, other: &Self) -> Result<(), MetricError>
+    where
+        Self: Sized,
+    {
+        let (mut sums, more) = (self.statistics(), other.statistics());
+        batch::check_count("statistics", more.len(), sums.len())?;
+        sums.iter_mut()
+            .zip(more)
+            .for_each(|(sum, more)| *sum += more);
+        self.set_statistics(&sums)
+    }
+}
+
+/// The two accessors of a metric whose statistics are the field `statistics`.
+macro_rules! statistics_field {
+    () => {
+        fn statistics(&self) -> &[f64] {
+            &self.statistics
+        }
+
+        fn statistics_mut(&mut self) -> &mut [f64] {
+            &mut self.statistics
+        }
+    };
+}
+use statistics_field;

@@ -1,0 +1,361 @@
+//! The trainable numbers of a network in one flat vector, and draws of the network made from them.
+
+use bayesmesh_kernels::ops;
+use bayesmesh_kernels::stream::Purpose;
+use burn::module::{Module, ModuleMapper, Param};
+use burn::tensor::{Device, Gradients, Tensor, TensorData};
+
+use super::slot::{Buffer, Entry, Family, Inventory, Slot, to_vec};
+use crate::draw::Draw;
+use crate::error::{Error, Result};
+
+/// A network taken apart: its structure, and its numbers in one flat vector.
+///
+/// The flat vector is what gradients, communication, optimisers and checkpoints work on. Every rank
+/// owns one, so that graphs of different ranks never share a leaf.
+#[derive(Clone, Debug)]
+pub struct Parameters<N> {
+    template: N,
+    entries: Vec<Entry>,
+    slots: Vec<Slot>,
+    values: Vec<f32>,
+    buffers: Vec<Buffer>,
+    buffer_values: Vec<f32>,
+    device: Device,
+}
+
+impl<N: Module> Parameters<N> {
+    /// Takes a network apart; every parameter is a point with the network's value.
+    pub fn new(network: N) -> Self {
+        let inventory = Inventory::of(&network);
+        let device = network.devices().first().cloned().unwrap_or_default();
+        Self {
+            template: network.valid(),
+            entries: inventory.entries,
+            slots: inventory.slots,
+            values: inventory.values,
+            buffers: inventory.buffers,
+            buffer_values: inventory.buffer_values,
+            device: device.without_autodiff(),
+        }
+    }
+
+    /// Gives each slot the family chosen for it; the present value becomes the mean, and `rho` says
+    /// where a Gaussian starts.
+    pub(crate) fn with_families(
+        mut self,
+        family: impl Fn(&Slot) -> Family,
+        rho: impl Fn(&Slot) -> f32,
+    ) -> Self {
+        let old = std::mem::take(&mut self.values);
+        for slot in &mut self.slots {
+            let mean = &old[slot.range.start..][..slot.len()];
+            let start = self.values.len();
+            slot.family = family(slot);
+            self.values.extend(mean);
+            if let Family::Gaussian(_) = slot.family {
+                self.values
+                    .extend(std::iter::repeat_n(rho(slot), slot.len()));
+            }
+            slot.range = start..self.values.len();
+        }
+        self
+    }
+
+    /// Overwrites the point or mean of every slot.
+    pub(crate) fn set_means(&mut self, mut fill: impl FnMut(usize, &Slot, &mut [f32])) {
+        for (index, slot) in self.slots.iter().enumerate() {
+            fill(
+                index,
+                slot,
+                &mut self.values[slot.range.start..][..slot.len()],
+            );
+        }
+    }
+
+    /// The parameter tensors, in module order.
+    pub fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    /// All trainable numbers.
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+
+    /// All trainable numbers, to change.
+    pub fn values_mut(&mut self) -> &mut [f32] {
+        &mut self.values
+    }
+
+    /// Running statistics and frozen weights.
+    pub fn buffers(&self) -> &[f32] {
+        &self.buffer_values
+    }
+
+    /// Running statistics and frozen weights, to change.
+    pub fn buffers_mut(&mut self) -> &mut [f32] {
+        &mut self.buffer_values
+    }
+
+    /// The device on which draws of the network live, without autodiff.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Replaces all numbers, e.g. by those of a checkpoint.
+    pub fn restore(&mut self, values: &[f32], buffers: &[f32]) -> Result<()> {
+        if values.len() != self.values.len() || buffers.len() != self.buffer_values.len() {
+            return Err(Error::Mismatch(format!(
+                "the saved state has {} trainable numbers and {} of running statistics, the \
+                 network {} and {}; it belongs to another network or posterior",
+                values.len(),
+                buffers.len(),
+                self.values.len(),
+                self.buffer_values.len()
+            )));
+        }
+        self.values.copy_from_slice(values);
+        self.buffer_values.copy_from_slice(buffers);
+        Ok(())
+    }
+
+    /// Every trainable and untrained tensor with its name: `(name, shape, numbers)`. A Gaussian
+    /// gives two, `….mean` and `….rho`.
+    pub fn named(&self) -> Vec<(String, &[usize], &[f32])> {
+        let mut named = Vec::new();
+        for slot in &self.slots {
+            let values = &self.values[slot.range.clone()];
+            match slot.family {
+                Family::Point => named.push((slot.name.clone(), &slot.shape[..], values)),
+                Family::Gaussian(_) => {
+                    let (mean, rho) = values.split_at(slot.len());
+                    named.push((format!("{}.mean", slot.name), &slot.shape, mean));
+                    named.push((format!("{}.rho", slot.name), &slot.shape, rho));
+                }
+            }
+        }
+        for buffer in &self.buffers {
+            let values = &self.buffer_values[buffer.range.clone()];
+            named.push((buffer.name.clone(), &buffer.shape, values));
+        }
+        named
+    }
+
+    /// The name of the tensor to which a number of the flat vector belongs.
+    pub(crate) fn describe(&self, index: usize) -> String {
+        let slot = self.slots.iter().find(|slot| slot.range.contains(&index));
+        slot.map_or_else(
+            || "a running statistic".to_owned(),
+            |slot| slot.describe(index),
+        )
+    }
+
+    /// The numbers as tensors, from which draws of the network are taken.
+    pub fn snapshot(&self) -> Snapshot<'_, N> {
+        let tensor = |values: &[f32]| {
+            Tensor::from_data(
+                TensorData::new(values.to_vec(), [values.len()]),
+                &self.device,
+            )
+        };
+        let slots = self.slots.iter().map(|slot| {
+            let values = &self.values[slot.range.clone()];
+            match slot.family {
+                Family::Point => Leaf::Point(tensor(values)),
+                Family::Gaussian(_) => {
+                    let (mean, rho) = values.split_at(slot.len());
+                    Leaf::Gaussian(tensor(mean), tensor(rho))
+                }
+            }
+        });
+        let buffers = self.buffers.iter();
+        Snapshot {
+            parameters: self,
+            slots: slots.collect(),
+            buffers: buffers
+                .map(|buffer| tensor(&self.buffer_values[buffer.range.clone()]))
+                .collect(),
+        }
+    }
+}
+
+/// The tensors of a slot.
+#[derive(Clone, Debug)]
+enum Leaf {
+    Point(Tensor<1>),
+    Gaussian(Tensor<1>, Tensor<1>),
+}
+
+impl Leaf {
+    fn map(&self, f: impl Fn(Tensor<1>) -> Tensor<1>) -> Self {
+        match self {
+            Self::Point(values) => Self::Point(f(values.clone())),
+            Self::Gaussian(mean, rho) => Self::Gaussian(f(mean.clone()), f(rho.clone())),
+        }
+    }
+}
+
+/// Which tape a drawn network records on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tape {
+    /// Gradients reach the trainable numbers.
+    Recording,
+    /// Layers behave as in training, nothing is recorded.
+    Paused,
+    /// Layers behave as in prediction.
+    Off,
+}
+
+/// The parameters at one step as tensors. Cheap to draw from, any number of times.
+#[derive(Debug)]
+pub struct Snapshot<'a, N> {
+    parameters: &'a Parameters<N>,
+    slots: Vec<Leaf>,
+    buffers: Vec<Tensor<1>>,
+}
+
+impl<N: Module> Snapshot<'_, N> {
+    /// The network of a draw: Gaussian weights sampled, points as they are.
+    pub fn draw(&self, draw: &Draw, tape: Tape) -> Drawn<N> {
+        let on_tape = |tensor: Tensor<1>| match tape {
+            Tape::Recording => tensor.autodiff().require_grad(),
+            Tape::Paused => tensor.autodiff(),
+            Tape::Off => tensor,
+        };
+        let leaves: Vec<Leaf> = self.slots.iter().map(|leaf| leaf.map(on_tape)).collect();
+        let mut mapper = Assembler {
+            snapshot: self,
+            leaves: &leaves,
+            draw,
+            tape,
+            next: 0,
+        };
+        // `valid` gives the copy running statistics of its own: draws must not share them.
+        let network = self.parameters.template.valid().map(&mut mapper);
+        Drawn { network, leaves }
+    }
+}
+
+/// Puts tensors into the module in the order in which [`Inventory`] found their places.
+struct Assembler<'a, N> {
+    snapshot: &'a Snapshot<'a, N>,
+    leaves: &'a [Leaf],
+    draw: &'a Draw,
+    tape: Tape,
+    next: usize,
+}
+
+impl<N> ModuleMapper for Assembler<'_, N> {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let parameters = self.snapshot.parameters;
+        let entry = parameters.entries[self.next];
+        self.next += 1;
+        let (values, shape) = match entry {
+            Entry::Buffer(index) => {
+                let values = self.snapshot.buffers[index].clone();
+                let values = match self.tape {
+                    Tape::Off => values,
+                    Tape::Recording | Tape::Paused => values.autodiff(),
+                };
+                (values, &parameters.buffers[index].shape)
+            }
+            Entry::Slot(index) => {
+                let slot = &parameters.slots[index];
+                let values = match (&self.leaves[index], slot.family) {
+                    (Leaf::Gaussian(mean, rho), Family::Gaussian(scale)) => {
+                        let stream = self.draw.stream(Purpose::Weights).at_tensor(index as u32);
+                        ops::sample(mean.clone(), rho.clone(), stream, scale)
+                    }
+                    (Leaf::Point(values) | Leaf::Gaussian(values, _), _) => values.clone(),
+                };
+                (values, &slot.shape)
+            }
+        };
+        let shape: [usize; D] = shape[..]
+            .try_into()
+            .expect("the rank found by the inventory");
+        Param::initialized(param.id, values.reshape(shape))
+    }
+}
+
+/// The network of one draw, with the leaves its gradients arrive at.
+#[derive(Debug)]
+pub struct Drawn<N> {
+    /// The network, of the type the user wrote.
+    pub network: N,
+    leaves: Vec<Leaf>,
+}
+
+impl<N: Module> Drawn<N> {
+    /// Adds the gradients of a backward pass to a flat vector laid out like the parameters.
+    pub(crate) fn add_gradients(
+        &self,
+        parameters: &Parameters<N>,
+        mut gradients: Gradients,
+        into: &mut [f32],
+    ) {
+        let mut add = |leaf: &Tensor<1>, into: &mut [f32]| {
+            // A tensor that the forward pass did not use has no gradient: zero.
+            let Some(gradient) = leaf.grad_remove(&mut gradients) else {
+                return;
+            };
+            let data = gradient.into_data();
+            let gradient = data
+                .as_slice::<f32>()
+                .expect("gradients are single precision");
+            for (sum, g) in into.iter_mut().zip(gradient) {
+                *sum += g;
+            }
+        };
+        for (slot, leaf) in parameters.slots.iter().zip(&self.leaves) {
+            let into = &mut into[slot.range.clone()];
+            match leaf {
+                Leaf::Point(values) => add(values, into),
+                Leaf::Gaussian(mean, rho) => {
+                    let (into_mean, into_rho) = into.split_at_mut(slot.len());
+                    add(mean, into_mean);
+                    add(rho, into_rho);
+                }
+            }
+        }
+    }
+
+    /// Adds `weight` times the change of the running statistics in a forward pass to a flat vector.
+    pub(crate) fn add_buffers(&self, parameters: &Parameters<N>, weight: f32, into: &mut [f32]) {
+        if parameters.buffers.is_empty() {
+            return;
+        }
+        // `valid` makes pending updates of running statistics visible.
+        let updated = Inventory::of_buffers(&self.network.valid(), &parameters.entries);
+        for ((sum, new), old) in into.iter_mut().zip(updated).zip(&parameters.buffer_values) {
+            *sum += weight * (new - old);
+        }
+    }
+}
+
+impl Inventory {
+    /// The values of the untrained tensors of a module of known structure.
+    fn of_buffers<M: Module>(module: &M, entries: &[Entry]) -> Vec<f32> {
+        struct Reader<'a> {
+            entries: &'a [Entry],
+            next: usize,
+            values: Vec<f32>,
+        }
+        impl burn::module::ModuleVisitor for Reader<'_> {
+            fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+                if let Entry::Buffer(_) = self.entries[self.next] {
+                    self.values.extend(to_vec(param.val()));
+                }
+                self.next += 1;
+            }
+        }
+        let mut reader = Reader {
+            entries,
+            next: 0,
+            values: Vec::new(),
+        };
+        module.visit(&mut reader);
+        reader.values
+    }
+}

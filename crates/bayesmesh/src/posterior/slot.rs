@@ -1,0 +1,188 @@
+//! The parameter tensors of a network, by name, and where their numbers are kept.
+
+use std::ops::Range;
+
+use bayesmesh_kernels::gaussian::Scale;
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::tensor::Tensor;
+
+/// How a parameter tensor is distributed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Family {
+    /// One number a weight: `[w]`.
+    Point,
+    /// A Gaussian: `[μ | ρ]` with σ made from ρ.
+    Gaussian(Scale),
+}
+
+/// One parameter tensor of the network.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Slot {
+    /// Its path in the module, e.g. `layers.0.attention.weight`.
+    pub name: String,
+    /// The type of the layer it belongs to, e.g. `Linear`.
+    pub layer: String,
+    /// Its shape in the module.
+    pub shape: Vec<usize>,
+    /// How many inputs feed one unit of its layer.
+    pub fan_in: usize,
+    /// How it is distributed.
+    pub family: Family,
+    /// Where its trainable numbers are in the flat vector.
+    pub range: Range<usize>,
+}
+
+impl Slot {
+    /// How many weights the tensor has.
+    pub fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Whether the tensor has no weights.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether the tensor belongs to one of Burn's normalisation layers.
+    pub fn is_normalisation(&self) -> bool {
+        const LAYERS: [&str; 5] = [
+            "BatchNorm",
+            "GroupNorm",
+            "InstanceNorm",
+            "LayerNorm",
+            "RmsNorm",
+        ];
+        LAYERS.contains(&self.layer.as_str())
+    }
+
+    /// The name of the number at `index` of the flat vector, for messages.
+    pub(crate) fn describe(&self, index: usize) -> String {
+        match self.family {
+            Family::Point => self.name.clone(),
+            Family::Gaussian(_) if index < self.range.start + self.len() => {
+                format!("mean of {}", self.name)
+            }
+            Family::Gaussian(_) => format!("rho of {}", self.name),
+        }
+    }
+}
+
+/// A tensor that belongs to the network but is not trained: running statistics, frozen weights.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Buffer {
+    pub name: String,
+    pub shape: Vec<usize>,
+    pub range: Range<usize>,
+}
+
+/// What the n-th float tensor of the module is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Entry {
+    Slot(usize),
+    Buffer(usize),
+}
+
+/// Everything found in a module, all parameters as points, with their values.
+#[derive(Debug, Default)]
+pub(crate) struct Inventory {
+    pub entries: Vec<Entry>,
+    pub slots: Vec<Slot>,
+    pub values: Vec<f32>,
+    pub buffers: Vec<Buffer>,
+    pub buffer_values: Vec<f32>,
+    path: Vec<(String, String)>,
+}
+
+impl Inventory {
+    /// Lists the float tensors of a module in the order in which Burn visits them.
+    pub fn of<M: Module>(module: &M) -> Self {
+        let mut inventory = Self::default();
+        // On an autodiff device, because only there does a parameter say whether it is trained.
+        module.clone().train().visit(&mut inventory);
+        inventory.settle_fan_in();
+        inventory
+    }
+
+    /// A bias takes the fan-in of the weight beside it.
+    fn settle_fan_in(&mut self) {
+        let parent = |name: &str| {
+            name.rsplit_once('.')
+                .map_or("", |(parent, _)| parent)
+                .to_owned()
+        };
+        let weights: Vec<(String, usize)> = self
+            .slots
+            .iter()
+            .filter(|slot| slot.shape.len() > 1)
+            .map(|slot| (parent(&slot.name), slot.fan_in))
+            .collect();
+        for slot in self.slots.iter_mut().filter(|slot| slot.shape.len() <= 1) {
+            let parent = parent(&slot.name);
+            if let Some((_, fan_in)) = weights.iter().find(|(of, _)| *of == parent) {
+                slot.fan_in = *fan_in;
+            }
+        }
+    }
+}
+
+/// Burn keeps a linear weight as `[inputs, outputs]` and a convolution as `[outputs, inputs, ...]`.
+fn fan_in(shape: &[usize]) -> usize {
+    match shape {
+        [] => 1,
+        [n] => *n,
+        [inputs, _] => *inputs,
+        [_, rest @ ..] => rest.iter().product(),
+    }
+}
+
+impl ModuleVisitor for Inventory {
+    fn enter_module(&mut self, name: &str, container: &str) {
+        let layer = container.rsplit(':').next().unwrap_or(container);
+        self.path.push((name.to_owned(), layer.to_owned()));
+    }
+
+    fn exit_module(&mut self, _name: &str, _container: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let names: Vec<&str> = self.path.iter().map(|(name, _)| name.as_str()).collect();
+        let name = names.join(".");
+        let tensor = param.val();
+        let shape = tensor.dims().to_vec();
+        let values = to_vec(tensor.clone());
+        if tensor.is_require_grad() {
+            let start = self.values.len();
+            self.entries.push(Entry::Slot(self.slots.len()));
+            self.slots.push(Slot {
+                name,
+                layer: self
+                    .path
+                    .last()
+                    .map_or(String::new(), |(_, layer)| layer.clone()),
+                fan_in: fan_in(&shape),
+                shape,
+                family: Family::Point,
+                range: start..start + values.len(),
+            });
+            self.values.extend(values);
+        } else {
+            let start = self.buffer_values.len();
+            self.entries.push(Entry::Buffer(self.buffers.len()));
+            self.buffers.push(Buffer {
+                name,
+                shape,
+                range: start..start + values.len(),
+            });
+            self.buffer_values.extend(values);
+        }
+    }
+}
+
+/// The values of a tensor in row-major order.
+pub(crate) fn to_vec<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+    tensor
+        .without_autodiff()
+        .try_into_vec_as::<f32>()
+        .expect("float tensors can be read back")
+}

@@ -1,0 +1,64 @@
+//! What a run tells while it goes on.
+
+use super::TrainState;
+use crate::metrics::Score;
+
+/// What happened in one step. The same on every rank.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StepReport {
+    /// Steps done so far, this one included.
+    pub step: usize,
+    /// Steps there will be.
+    pub steps: usize,
+    /// The epoch the step belongs to, counted from zero.
+    pub epoch: usize,
+    /// The objective: data term and weighted KL, per example.
+    pub loss: f64,
+    /// The data term, per example.
+    pub data: f64,
+    /// `KL(q‖p)`, unweighted.
+    pub kl: f64,
+    /// The norm of the gradient before clipping.
+    pub gradient_norm: f64,
+    /// The learning rate.
+    pub rate: f64,
+}
+
+/// What an epoch came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EpochReport {
+    /// The epoch, counted from zero.
+    pub epoch: usize,
+    /// Steps done so far.
+    pub step: usize,
+    /// The mean over the epoch's steps of the objective.
+    pub loss: f64,
+    /// Scores on the validation data, if there is any.
+    pub validation: Vec<Score>,
+}
+
+/// Whether a run goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// Go on.
+    Continue,
+    /// Finish the step that is under way and stop.
+    Stop,
+}
+
+/// Follows a run: progress bars, metric files, checkpoints, early stopping. Called on rank 0 only.
+///
+/// `state` copies everything a resumed run needs; call it when you want a checkpoint.
+pub trait Callback: Send {
+    /// After every step.
+    fn on_step(&mut self, report: &StepReport, state: &dyn Fn() -> TrainState) -> Flow {
+        let _ = (report, state);
+        Flow::Continue
+    }
+
+    /// After every epoch, and after the last step where it ends within one.
+    fn on_epoch(&mut self, report: &EpochReport, state: &dyn Fn() -> TrainState) -> Flow {
+        let _ = (report, state);
+        Flow::Continue
+    }
+}

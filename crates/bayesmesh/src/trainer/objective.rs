@@ -1,0 +1,278 @@
+//! The gradient of one step: what one rank computes of it.
+
+use std::ops::Range;
+
+use bayesmesh_comm::{MeshComm, Reduce, TreeFold};
+use burn::tensor::{Device, Tensor};
+
+use crate::draw::Draw;
+use crate::error::Result;
+use crate::loss::{Combine, Fold, Loss, pullback};
+use crate::network::Network;
+use crate::posterior::{Drawn, Posterior, Tape};
+
+/// What a rank does with its draws while the summary of all draws is not yet known.
+///
+/// Losses that are a mean over draws need neither: their draws stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Memory {
+    /// Forget each draw and evaluate it again: one more forward pass, the memory of one draw.
+    #[default]
+    Recompute,
+    /// Keep the graphs of all local draws: faster, memory grows with the draws of a rank.
+    Retain,
+}
+
+/// What comes after the gradients and the running statistics in the vector that ranks sum.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Tail {
+    /// The data term of the loss.
+    Loss,
+    /// The Monte Carlo estimate of the KL.
+    Kl,
+    /// How many ranks want to stop.
+    Stop,
+}
+
+impl Tail {
+    pub const LEN: usize = 3;
+}
+
+/// The layout of the vector that ranks sum: `[gradient | changes of running statistics | tail]`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SumLayout {
+    pub values: usize,
+    pub buffers: usize,
+}
+
+impl SumLayout {
+    pub fn of<P: Posterior>(posterior: &P) -> Self {
+        Self {
+            values: posterior.parameters().values().len(),
+            buffers: posterior.parameters().buffers().len(),
+        }
+    }
+
+    pub fn len(self) -> usize {
+        self.values + self.buffers + Tail::LEN
+    }
+
+    pub fn buffers(self) -> Range<usize> {
+        self.values..self.values + self.buffers
+    }
+
+    pub fn tail(self, item: Tail) -> usize {
+        self.values + self.buffers + item as usize
+    }
+}
+
+/// Sums vectors over the draws of a rank: in place, or by the fixed tree over the draw index.
+enum DrawSum {
+    Fast(Vec<f32>),
+    Reproducible(TreeFold<Vec<f32>>, usize),
+}
+
+impl DrawSum {
+    fn new(reduce: Reduce, len: usize) -> Self {
+        match reduce {
+            Reduce::Fast => Self::Fast(vec![0.0; len]),
+            Reduce::Reproducible => Self::Reproducible(TreeFold::new(), len),
+        }
+    }
+
+    /// Adds one draw, which `add` writes by adding to the vector it is given.
+    fn add(&mut self, add: impl FnOnce(&mut [f32])) {
+        match self {
+            Self::Fast(sum) => add(sum),
+            Self::Reproducible(tree, len) => {
+                let mut one = vec![0.0; *len];
+                add(&mut one);
+                tree.push(one, add_vectors);
+            }
+        }
+    }
+
+    fn finish(self) -> Vec<f32> {
+        match self {
+            Self::Fast(sum) => sum,
+            Self::Reproducible(tree, len) => {
+                tree.finish(add_vectors).unwrap_or_else(|| vec![0.0; len])
+            }
+        }
+    }
+}
+
+fn add_vectors(mut left: Vec<f32>, right: Vec<f32>) -> Vec<f32> {
+    left.iter_mut().zip(&right).for_each(|(l, r)| *l += r);
+    left
+}
+
+/// One step as one rank sees it: its draws, its rows of the batch, and the ranks beside it.
+pub(super) struct Objective<'a, P: Posterior, L: Loss> {
+    pub posterior: &'a P,
+    pub loss: &'a L,
+    pub mesh: &'a MeshComm,
+    /// The draws of this rank, and of all sample ranks.
+    pub draws: Range<usize>,
+    pub samples: usize,
+    /// The rows of this rank within the batch, and the size of the batch.
+    pub rows: Range<usize>,
+    pub batch: usize,
+    pub exact: bool,
+    pub reduce: Reduce,
+    pub memory: Memory,
+    /// Heat over the number of examples: the weight of the KL.
+    pub kl_weight: f64,
+    pub seed: u64,
+    pub step: u32,
+    pub device: &'a Device,
+}
+
+/// A draw with its graph: the network and its summary.
+type Evaluated<P> = (Drawn<<P as Posterior>::Network>, Tensor<2>);
+
+impl<P: Posterior, L: Loss> Objective<'_, P, L> {
+    /// This rank's part of the sum over all ranks: gradients of the data term and of a Monte Carlo
+    /// KL, changes of running statistics, loss. `input` gives the inputs as a draw sees them.
+    pub fn accumulate(
+        &self,
+        input: impl Fn(&Draw) -> <P::Network as Network>::Input,
+        target: &L::Target,
+    ) -> Result<Vec<f32>> {
+        let snapshot = self.posterior.parameters().snapshot();
+        let evaluate = |index: usize, tape: Tape| -> Evaluated<P> {
+            let draw = self.draw(index);
+            let drawn = snapshot.draw(&draw, tape);
+            let output = drawn.network.forward(input(&draw), &draw);
+            let summary = self.loss.summary(output, target);
+            (drawn, summary)
+        };
+        match L::COMBINE {
+            Combine::Mean => Ok(self.stream(evaluate, target)),
+            _ => self.summarise(evaluate, target),
+        }
+    }
+
+    fn draw(&self, index: usize) -> Draw {
+        let draw = Draw::new(self.seed, self.step, index as u32).with_first_row(self.rows.start);
+        self.posterior.adapt(draw)
+    }
+
+    /// A mean over draws: each draw forwards and backwards on its own.
+    fn stream(
+        &self,
+        evaluate: impl Fn(usize, Tape) -> Evaluated<P>,
+        target: &L::Target,
+    ) -> Vec<f32> {
+        let layout = SumLayout::of(self.posterior);
+        let mut sum = DrawSum::new(self.reduce, layout.len());
+        let weight = 1.0 / (self.samples as f64 * self.batch as f64);
+        for index in self.draws.clone() {
+            let (drawn, summary) = evaluate(index, Tape::Recording);
+            let loss = self.loss.value(summary, 1, target).sum() * weight as f32;
+            sum.add(|into| {
+                into[layout.tail(Tail::Loss)] += scalar(&loss);
+                self.add_draw(index, &drawn, loss, into);
+            });
+        }
+        sum.finish()
+    }
+
+    /// Any other combination: first what the draws say together, then what each contributes.
+    fn summarise(
+        &self,
+        evaluate: impl Fn(usize, Tape) -> Evaluated<P>,
+        target: &L::Target,
+    ) -> Result<Vec<f32>> {
+        let layout = SumLayout::of(self.posterior);
+        let mut fold = Fold::new(L::COMBINE);
+        let mut retained = Vec::new();
+        for index in self.draws.clone() {
+            match self.memory {
+                Memory::Recompute => fold.push(evaluate(index, Tape::Paused).1),
+                Memory::Retain => {
+                    let (drawn, summary) = evaluate(index, Tape::Recording);
+                    fold.push(summary.clone());
+                    retained.push((drawn, summary));
+                }
+            }
+        }
+        let others = self.exact.then_some(&*self.mesh.samples);
+        let combined = fold.finish(others, self.reduce)?;
+        let combined = Tensor::<2>::from_data(combined, &self.device.clone().without_autodiff());
+
+        // In exact mode all sample ranks hold the same value and its gradient g = ∂L/∂R; in local
+        // mode each holds that of its own draws, weighted by their share.
+        let (combined_draws, weight) = match self.exact {
+            true => (self.samples, 1.0),
+            false => (
+                self.draws.len(),
+                self.draws.len() as f64 / self.samples as f64,
+            ),
+        };
+        let leaf = combined.clone().autodiff().require_grad();
+        let rows = self.loss.value(leaf.clone(), combined_draws, target);
+        let value = rows.sum() * (weight / self.batch as f64) as f32;
+        let counts_here = !self.exact || self.mesh.coordinates.sample == 0;
+        let mut loss = if counts_here { scalar(&value) } else { 0.0 };
+        let gradient = leaf
+            .grad(&value.backward())
+            .unwrap_or_else(|| combined.zeros_like());
+
+        let mut sum = DrawSum::new(self.reduce, layout.len());
+        let mut retained = retained.into_iter();
+        for index in self.draws.clone() {
+            let (drawn, summary) = match retained.next() {
+                Some(evaluated) => evaluated,
+                None => evaluate(index, Tape::Recording),
+            };
+            let position = if self.exact {
+                index
+            } else {
+                index - self.draws.start
+            };
+            let weights = pullback(
+                L::COMBINE,
+                gradient.clone(),
+                combined.clone(),
+                summary.clone().without_autodiff(),
+                position,
+                combined_draws,
+            );
+            let contribution = (weights.autodiff() * summary).sum();
+            sum.add(|into| {
+                into[layout.tail(Tail::Loss)] += std::mem::take(&mut loss);
+                self.add_draw(index, &drawn, contribution, into);
+            });
+        }
+        Ok(sum.finish())
+    }
+
+    /// Back-propagates a draw's scalar and adds what the draw gives.
+    fn add_draw(
+        &self,
+        index: usize,
+        drawn: &Drawn<P::Network>,
+        scalar: Tensor<1>,
+        into: &mut [f32],
+    ) {
+        let layout = SumLayout::of(self.posterior);
+        let parameters = self.posterior.parameters();
+        drawn.add_gradients(parameters, scalar.backward(), into);
+        let share = self.rows.len() as f64 / (self.samples as f64 * self.batch as f64);
+        drawn.add_buffers(parameters, share as f32, &mut into[layout.buffers()]);
+        // The Monte Carlo KL of a draw belongs to no row: the first data shard adds it.
+        if self.mesh.coordinates.data == 0 {
+            let weight = self.kl_weight / self.samples as f64;
+            let draw = self.draw(index);
+            let kl = self
+                .posterior
+                .kl_of_draw(&draw, weight as f32, &mut into[..layout.values]);
+            into[layout.tail(Tail::Kl)] += (kl / self.samples as f64) as f32;
+        }
+    }
+}
+
+fn scalar(tensor: &Tensor<1>) -> f32 {
+    tensor.clone().into_scalar::<f32>()
+}

@@ -1,0 +1,229 @@
+//! The loop that every rank runs.
+
+use bayesmesh_comm::{MeshComm, all_reduce_buckets, share};
+use bayesmesh_kernels::stream::Purpose;
+use burn::tensor::Device;
+
+use super::objective::{Objective, SumLayout, Tail};
+use super::schedule::rise;
+use super::{Augment, EpochReport, Flow, Length, StepReport, TrainState, Trainer};
+use crate::data::{Batches, Dataset};
+use crate::draw::Draw;
+use crate::error::{Error, Result};
+use crate::loss::Loss;
+use crate::network::Network;
+use crate::posterior::Posterior;
+
+/// What a step came to, before it is put into a report.
+struct StepOutcome {
+    data: f64,
+    kl: f64,
+    kl_weight: f64,
+    gradient_norm: f64,
+    rate: f64,
+    stop: bool,
+}
+
+impl<P: Posterior, L: Loss> Trainer<P, L> {
+    pub(super) fn run<D>(
+        &mut self,
+        mesh: &MeshComm,
+        train: &D,
+        valid: Option<&D>,
+        length: Length,
+    ) -> Result<()>
+    where
+        D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
+    {
+        let mut batches = Batches::new(self.settings.seed, train.len(), self.settings.batch)?;
+        let epoch_steps = batches.steps_per_epoch();
+        let steps = match length {
+            Length::Epochs(epochs) => epochs * epoch_steps,
+            Length::Steps(steps) => steps,
+        };
+        if steps >= u32::MAX as usize {
+            return Err(Error::Setting(format!(
+                "{steps} steps are more than the {} that streams can address; train for fewer",
+                u32::MAX - 1
+            )));
+        }
+        let device = self.posterior.parameters().device().clone().autodiff();
+        let mut wants_stop = false;
+        let (mut epoch_loss, mut epoch_count) = (0.0, 0);
+
+        while self.step < steps {
+            let rows = batches.rows(self.step).to_vec();
+            let outcome = self.one_step(mesh, train, &rows, &device, wants_stop)?;
+            let loss = outcome.data + outcome.kl_weight * outcome.kl;
+            let epoch = self.step / epoch_steps;
+            self.step += 1;
+            epoch_loss += loss;
+            epoch_count += 1;
+            let report = StepReport {
+                step: self.step,
+                steps,
+                epoch,
+                loss,
+                data: outcome.data,
+                kl: outcome.kl,
+                gradient_norm: outcome.gradient_norm,
+                rate: outcome.rate,
+            };
+            let stopping = outcome.stop || self.step == steps;
+            wants_stop |= self.tell(|callback, state| callback.on_step(&report, state));
+
+            if stopping || self.step.is_multiple_of(epoch_steps) {
+                let draws = self
+                    .settings
+                    .validation_draws
+                    .unwrap_or(self.settings.samples);
+                let validation = match valid {
+                    Some(valid) => self.evaluate_on(mesh, valid, draws)?,
+                    None => Vec::new(),
+                };
+                let report = EpochReport {
+                    epoch,
+                    step: self.step,
+                    loss: epoch_loss / epoch_count as f64,
+                    validation,
+                };
+                wants_stop |= self.tell(|callback, state| callback.on_epoch(&report, state));
+                (epoch_loss, epoch_count) = (0.0, 0);
+            }
+            if stopping {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn one_step<D>(
+        &mut self,
+        mesh: &MeshComm,
+        train: &D,
+        batch: &[usize],
+        device: &Device,
+        wants_stop: bool,
+    ) -> Result<StepOutcome>
+    where
+        D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
+    {
+        let settings = &self.settings;
+        let at = mesh.coordinates;
+        let rows = share(batch.len(), mesh.mesh.data_size(), at.data);
+        let draws = share(settings.samples, mesh.mesh.samples_size(), at.sample);
+        let step = self.step as u32;
+        let kl_weight = settings.heat * rise(self.step, settings.kl_warmup) / train.len() as f64;
+
+        let shard = &batch[rows.clone()];
+        let (input, target) = train.batch(shard, device)?;
+        let augmented = |draw: &Draw| {
+            let stream = draw.stream(Purpose::Augmentation);
+            let stream = match settings.augment {
+                Augment::PerDraw => stream,
+                Augment::PerRank => stream.at_draw(at.sample as u32),
+                Augment::Shared => stream.at_draw(0),
+            };
+            train.augment(input.clone(), shard, &stream)
+        };
+        let objective = Objective {
+            posterior: &self.posterior,
+            loss: &self.loss,
+            mesh,
+            draws,
+            samples: settings.samples,
+            rows,
+            batch: settings.batch,
+            exact: settings.exact,
+            reduce: settings.reduce,
+            memory: settings.memory,
+            kl_weight,
+            seed: settings.seed,
+            step,
+            device,
+        };
+        let layout = SumLayout::of(&self.posterior);
+        let mut sum = objective.accumulate(augmented, &target)?;
+        sum[layout.tail(Tail::Stop)] = if wants_stop { 1.0 } else { 0.0 };
+        all_reduce_buckets(
+            &*mesh.world,
+            &mut sum,
+            settings.bucket_bytes,
+            settings.reduce,
+        )?;
+
+        let data = f64::from(sum[layout.tail(Tail::Loss)]);
+        let kl_of_draws = f64::from(sum[layout.tail(Tail::Kl)]);
+        let stop = sum[layout.tail(Tail::Stop)] > 0.0;
+        let buffer_changes = sum[layout.buffers()].to_vec();
+        let mut gradient = sum;
+        gradient.truncate(layout.values);
+        let kl = kl_of_draws + self.posterior.kl(kl_weight as f32, &mut gradient);
+        self.check_finite(data + kl, &gradient)?;
+
+        let gradient_norm = norm(&gradient);
+        if let Some(limit) = self
+            .settings
+            .clip_norm
+            .filter(|limit| gradient_norm > *limit)
+        {
+            let factor = (limit / gradient_norm) as f32;
+            gradient.iter_mut().for_each(|g| *g *= factor);
+        }
+        let rate = self.settings.schedule.rate(self.step);
+        let parameters = self.posterior.parameters_mut();
+        let plain = parameters.device().clone();
+        self.optimizer
+            .step(rate, parameters.values_mut(), gradient, &plain);
+        for (buffer, change) in parameters.buffers_mut().iter_mut().zip(buffer_changes) {
+            *buffer += change;
+        }
+        Ok(StepOutcome {
+            data,
+            kl,
+            kl_weight,
+            gradient_norm,
+            rate,
+            stop,
+        })
+    }
+
+    fn check_finite(&self, loss: f64, gradient: &[f32]) -> Result<()> {
+        let what = if let Some(index) = gradient.iter().position(|g| !g.is_finite()) {
+            format!(
+                "the gradient of {}",
+                self.posterior.parameters().describe(index)
+            )
+        } else if !loss.is_finite() {
+            format!("the loss ({loss})")
+        } else {
+            return Ok(());
+        };
+        Err(Error::NotFinite {
+            step: self.step,
+            what,
+        })
+    }
+
+    /// Calls every callback; whether one of them wants to stop.
+    fn tell(
+        &mut self,
+        mut call: impl FnMut(&mut dyn super::Callback, &dyn Fn() -> TrainState) -> Flow,
+    ) -> bool {
+        let mut callbacks = std::mem::take(&mut self.callbacks);
+        let state = || self.state();
+        let mut stop = false;
+        for callback in &mut callbacks {
+            stop |= call(&mut **callback, &state) == Flow::Stop;
+        }
+        self.callbacks = callbacks;
+        stop
+    }
+}
+
+/// The Euclidean norm, in double precision over fixed chunks.
+fn norm(gradient: &[f32]) -> f64 {
+    let chunks = gradient.chunks(4096);
+    let squares = chunks.map(|chunk| chunk.iter().map(|&g| f64::from(g).powi(2)).sum::<f64>());
+    squares.sum::<f64>().sqrt()
+}

@@ -1,0 +1,91 @@
+//! How the learning rate and the weight of the KL change over a run.
+
+use std::f64::consts::PI;
+
+/// A learning rate for every step. A function of the step alone, so that a resumed run needs no
+/// state to continue.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Schedule {
+    /// Always the same.
+    Constant {
+        /// The learning rate.
+        rate: f64,
+    },
+    /// A linear rise over the first steps, then constant.
+    Warmup {
+        /// The learning rate after the rise.
+        rate: f64,
+        /// The steps of the rise.
+        steps: usize,
+    },
+    /// A linear rise, then half a cosine down to a floor at the end of the run.
+    Cosine {
+        /// The largest learning rate.
+        rate: f64,
+        /// The steps of the rise; zero for none.
+        warmup: usize,
+        /// The step at which the floor is reached.
+        total: usize,
+        /// The learning rate at the end and after it.
+        floor: f64,
+    },
+}
+
+impl Schedule {
+    /// The learning rate of a step, counted from zero.
+    pub fn rate(&self, step: usize) -> f64 {
+        match *self {
+            Self::Constant { rate } => rate,
+            Self::Warmup { rate, steps } => rate * rise(step, steps),
+            Self::Cosine {
+                rate,
+                warmup,
+                total,
+                floor,
+            } => {
+                if step < warmup {
+                    return rate * rise(step, warmup);
+                }
+                let length = total.saturating_sub(warmup).max(1) as f64;
+                let progress = ((step - warmup) as f64 / length).min(1.0);
+                floor + (rate - floor) * 0.5 * (1.0 + (PI * progress).cos())
+            }
+        }
+    }
+}
+
+/// From `1/steps` at the first step to 1 at the last one of the rise.
+pub(super) fn rise(step: usize, steps: usize) -> f64 {
+    match steps {
+        0 => 1.0,
+        steps => ((step + 1) as f64 / steps as f64).min(1.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes() {
+        let warmup = Schedule::Warmup {
+            rate: 0.2,
+            steps: 4,
+        };
+        let rates: Vec<f64> = (0..6).map(|step| warmup.rate(step)).collect();
+        assert_eq!(rates, [0.05, 0.1, 0.15000000000000002, 0.2, 0.2, 0.2]);
+
+        let cosine = Schedule::Cosine {
+            rate: 1.0,
+            warmup: 2,
+            total: 12,
+            floor: 0.1,
+        };
+        assert_eq!(cosine.rate(0), 0.5);
+        assert_eq!(cosine.rate(2), 1.0);
+        assert!((cosine.rate(7) - 0.55).abs() < 1e-12);
+        assert!((cosine.rate(12) - 0.1).abs() < 1e-12);
+        assert!((cosine.rate(99) - 0.1).abs() < 1e-12);
+        assert!((2..12).all(|step| cosine.rate(step + 1) < cosine.rate(step)));
+    }
+}

@@ -1,0 +1,141 @@
+//! How a run is done.
+
+use bayesmesh_comm::{Mesh, Reduce, share};
+
+use super::{Memory, OptimizerConfig, Schedule};
+use crate::error::{Error, Result};
+use crate::loss::{Combine, Exactness};
+
+/// Which draws see the same augmentation of the batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Augment {
+    /// None: each draw its own. Does not depend on the number of ranks.
+    #[default]
+    PerDraw,
+    /// Those of a rank, as in the paper's independent setting.
+    PerRank,
+    /// All, as in the paper's ablation.
+    Shared,
+}
+
+/// How long a run lasts, counted from its beginning and not from where it is resumed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// Passes over the training data.
+    Epochs(usize),
+    /// Optimiser steps.
+    Steps(usize),
+}
+
+/// Everything about a run but the network, the loss and the data.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Draws per step, S, over all ranks.
+    pub samples: usize,
+    /// Examples per step, B, over all ranks.
+    pub batch: usize,
+    /// The seed of all streams.
+    pub seed: u64,
+    /// The layout of ranks.
+    pub mesh: Mesh,
+    /// Exact statistics of all draws, or those of each rank's own draws (the paper's
+    /// approximation). Makes no difference for losses that are a mean over draws.
+    pub exact: bool,
+    /// The order of sums over draws and ranks.
+    pub reduce: Reduce,
+    /// What happens to draws while the summary of all is not known.
+    pub memory: Memory,
+    /// Which draws see the same augmentation.
+    pub augment: Augment,
+    /// The weight of the KL: 1 for the posterior, less for a colder one.
+    pub heat: f64,
+    /// Steps over which the KL's weight rises linearly from zero to the heat.
+    pub kl_warmup: usize,
+    /// The largest norm of the whole gradient; longer ones are scaled to it.
+    pub clip_norm: Option<f64>,
+    /// The learning rate.
+    pub schedule: Schedule,
+    /// The optimiser.
+    pub optimizer: OptimizerConfig,
+    /// The size of the pieces in which gradients are summed over ranks.
+    pub bucket_bytes: usize,
+    /// Draws for the scores on validation data; by default as many as in training.
+    pub validation_draws: Option<usize>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            samples: 1,
+            batch: 32,
+            seed: 0,
+            mesh: Mesh::serial(),
+            exact: true,
+            reduce: Reduce::default(),
+            memory: Memory::default(),
+            augment: Augment::default(),
+            heat: 1.0,
+            kl_warmup: 0,
+            clip_norm: None,
+            schedule: Schedule::Constant { rate: 1e-3 },
+            optimizer: OptimizerConfig::adam(),
+            bucket_bytes: bayesmesh_comm::DEFAULT_BUCKET_BYTES,
+            validation_draws: None,
+        }
+    }
+}
+
+impl Settings {
+    pub(super) fn check(
+        &self,
+        world: usize,
+        examples: usize,
+        least_draws: usize,
+        combine: Combine,
+    ) -> Result<()> {
+        self.mesh.validate(world, self.samples, self.batch)?;
+        if self.batch > examples {
+            return Err(Error::Setting(format!(
+                "a batch of {} cannot be taken from {examples} examples; choose at most {examples}",
+                self.batch
+            )));
+        }
+        let ranks = self.mesh.samples_size();
+        let (least_held, held_by) = match self.exact || combine.exactness() == Exactness::Linear {
+            true => (self.samples, "in all"),
+            false => (
+                share(self.samples, ranks, ranks - 1).len(),
+                "on every rank in local mode",
+            ),
+        };
+        if least_held < least_draws {
+            return Err(Error::Setting(format!(
+                "this loss needs {least_draws} draws {held_by}, but {} draws on {ranks} sample \
+                 ranks give {least_held}; use more draws, fewer sample ranks or the exact mode",
+                self.samples
+            )));
+        }
+        let named = [
+            ("heat", self.heat, self.heat >= 0.0),
+            (
+                "clip_norm",
+                self.clip_norm.unwrap_or(1.0),
+                self.clip_norm.is_none_or(|c| c > 0.0),
+            ),
+            (
+                "learning rate",
+                self.schedule.rate(0),
+                self.schedule.rate(0) > 0.0,
+            ),
+        ];
+        match named
+            .iter()
+            .find(|(_, value, valid)| !(value.is_finite() && *valid))
+        {
+            Some((name, value, _)) => Err(Error::Setting(format!(
+                "a {name} of {value} is not possible; choose a positive number"
+            ))),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! The parallel run is the serial run: every loss on every mesh ends with the serial parameters.
+
+mod common;
+
+use bayesmesh::loss::{
+    Categorical, EnsembleCrps, Expected, ExpectedSquaredError, Gaussian, GaussianOfDraws, Mixture,
+    Quantile, SquaredErrorOfMean, StudentT,
+};
+use bayesmesh::posterior::{InitialStd, Kl};
+use bayesmesh::trainer::{Length, Memory, OptimizerConfig, Schedule};
+use bayesmesh::{
+    Dataset, Loss, McDropout, MeanField, Mesh, Network, Posterior, Prior, Reduce, Settings, Trainer,
+};
+use burn::tensor::Tensor;
+use common::{Mlp, classification, distance, regression};
+
+const MESHES: [&str; 12] = [
+    "1x1", "2x1", "1x2", "3x1", "1x3", "4x1", "1x4", "2x2", "8x1", "1x8", "2x4", "4x2",
+];
+
+/// Neither the draws nor the rows divide evenly by 2, 3, 4 or 8.
+const SAMPLES: usize = 11;
+const BATCH: usize = 13;
+
+fn settings() -> Settings {
+    Settings {
+        samples: SAMPLES,
+        batch: BATCH,
+        seed: 5,
+        heat: 0.7,
+        kl_warmup: 3,
+        clip_norm: Some(2.0),
+        schedule: Schedule::Constant { rate: 0.05 },
+        optimizer: OptimizerConfig::Sgd {
+            momentum: 0.9,
+            weight_decay: 0.0,
+        },
+        ..Settings::default()
+    }
+}
+
+fn mean_field(outputs: usize) -> MeanField<Mlp> {
+    MeanField::new(
+        Mlp::new(5, 8, outputs, 0.2),
+        Prior::Normal {
+            mean: 0.0,
+            std: 1.0,
+        },
+    )
+    .unwrap()
+    .with_initial_std(InitialStd::Constant(0.1))
+    .unwrap()
+    .initialised(1)
+}
+
+/// The parameters after five steps.
+fn train<P, L, D>(posterior: &P, loss: &L, data: &D, settings: &Settings) -> Vec<f32>
+where
+    P: Posterior<Network: Network<Input = Tensor<2>>>,
+    L: Loss,
+    D: Dataset<Input = Tensor<2>, Target = L::Target>,
+{
+    let mut trainer = Trainer::new(posterior.clone(), loss.clone(), settings.clone());
+    trainer.fit(data, None, Length::Steps(5)).unwrap();
+    trainer.posterior().parameters().values().to_vec()
+}
+
+/// Trains on every mesh, retaining and recomputing draws, and compares with one rank.
+fn assert_mesh_independent<P, L, D>(posterior: P, loss: L, data: &D, settings: Settings)
+where
+    P: Posterior<Network: Network<Input = Tensor<2>>>,
+    L: Loss,
+    D: Dataset<Input = Tensor<2>, Target = L::Target>,
+{
+    let serial = train(&posterior, &loss, data, &settings);
+    let moved = distance(posterior.parameters().values(), &serial);
+    assert!(moved > 1e-3, "five steps changed nothing: {moved}");
+    for mesh in MESHES {
+        for memory in [Memory::Retain, Memory::Recompute] {
+            let settings = Settings {
+                mesh: mesh.parse().unwrap(),
+                memory,
+                ..settings.clone()
+            };
+            let parallel = train(&posterior, &loss, data, &settings);
+            let error = distance(&serial, &parallel);
+            assert!(error <= 1e-5, "{mesh}, {memory:?}: off by {error}");
+        }
+    }
+}
+
+#[test]
+fn expected_cross_entropy() {
+    let loss = Expected(Categorical);
+    assert_mesh_independent(mean_field(3), loss, &classification(40), settings());
+}
+
+#[test]
+fn cross_entropy_of_mean_probabilities() {
+    let loss = Mixture::new(Categorical).with_floor(1e-5).unwrap();
+    assert_mesh_independent(mean_field(3), loss, &classification(40), settings());
+}
+
+#[test]
+fn expected_squared_error() {
+    assert_mesh_independent(
+        mean_field(3),
+        ExpectedSquaredError,
+        &regression(40),
+        settings(),
+    );
+}
+
+#[test]
+fn squared_error_of_mean() {
+    assert_mesh_independent(
+        mean_field(3),
+        SquaredErrorOfMean,
+        &regression(40),
+        settings(),
+    );
+}
+
+#[test]
+fn gaussian_of_draws() {
+    let loss = GaussianOfDraws::default();
+    let posterior = mean_field(3)
+        .with_initial_std(InitialStd::Constant(0.4))
+        .unwrap();
+    assert_mesh_independent(posterior, loss, &regression(40), settings());
+}
+
+#[test]
+fn expected_gaussian() {
+    assert_mesh_independent(
+        mean_field(6),
+        Expected(Gaussian),
+        &regression(40),
+        settings(),
+    );
+}
+
+#[test]
+fn gaussian_mixture() {
+    assert_mesh_independent(
+        mean_field(6),
+        Mixture::new(Gaussian),
+        &regression(40),
+        settings(),
+    );
+}
+
+#[test]
+fn student_t_mixture() {
+    let loss = Mixture::new(StudentT::new(4.0).unwrap());
+    assert_mesh_independent(mean_field(6), loss, &regression(40), settings());
+}
+
+#[test]
+fn quantile_mixture() {
+    let loss = Mixture::new(Quantile::new(0.9).unwrap());
+    assert_mesh_independent(mean_field(3), loss, &regression(40), settings());
+}
+
+#[test]
+fn ensemble_crps() {
+    assert_mesh_independent(
+        mean_field(3),
+        EnsembleCrps::default(),
+        &regression(40),
+        settings(),
+    );
+    assert_mesh_independent(
+        mean_field(3),
+        EnsembleCrps::fair(),
+        &regression(40),
+        settings(),
+    );
+}
+
+#[test]
+fn monte_carlo_kl_with_a_scale_mixture_prior() {
+    let prior = Prior::ScaleMixture {
+        weight: 0.5,
+        std_wide: 1.0,
+        std_narrow: 0.1,
+    };
+    let posterior = MeanField::new(Mlp::new(5, 8, 3, 0.0), prior)
+        .unwrap()
+        .with_initial_std(InitialStd::Constant(0.1))
+        .unwrap()
+        .initialised(1);
+    assert_mesh_independent(posterior, ExpectedSquaredError, &regression(40), settings());
+}
+
+#[test]
+fn monte_carlo_kl_with_a_gaussian_prior() {
+    let posterior = mean_field(3).with_kl(Kl::MonteCarlo).unwrap();
+    assert_mesh_independent(posterior, SquaredErrorOfMean, &regression(40), settings());
+}
+
+#[test]
+fn mc_dropout() {
+    let posterior = McDropout::new(Mlp::new(5, 8, 3, 0.3)).initialised(1);
+    assert_mesh_independent(posterior, SquaredErrorOfMean, &regression(40), settings());
+}
+
+#[test]
+fn adam_and_adamw() {
+    for optimizer in [OptimizerConfig::adam(), OptimizerConfig::adamw()] {
+        let settings = Settings {
+            optimizer,
+            schedule: Schedule::Constant { rate: 1e-3 },
+            ..settings()
+        };
+        assert_mesh_independent(mean_field(3), SquaredErrorOfMean, &regression(40), settings);
+    }
+}
+
+/// With draws in power-of-two blocks, the fixed tree gives the same bits on any number of ranks.
+#[test]
+fn reproducible_sums_are_bitwise_equal_along_the_sample_axis() {
+    fn check<L: Loss, D: Dataset<Input = Tensor<2>, Target = L::Target>>(
+        outputs: usize,
+        loss: L,
+        data: &D,
+    ) {
+        for samples in [8, 16] {
+            for kl in [Kl::Analytic, Kl::MonteCarlo] {
+                let posterior = mean_field(outputs).with_kl(kl).unwrap();
+                let run = |ranks: usize, reduce: Reduce, memory: Memory| {
+                    let settings = Settings {
+                        samples,
+                        mesh: Mesh::samples(ranks).unwrap(),
+                        reduce,
+                        memory,
+                        optimizer: OptimizerConfig::adam(),
+                        ..settings()
+                    };
+                    let values = train(&posterior, &loss, data, &settings);
+                    values.iter().map(|v| v.to_bits()).collect::<Vec<u32>>()
+                };
+                let serial = run(1, Reduce::Reproducible, Memory::Recompute);
+                for ranks in [1, 2, 4, 8] {
+                    for memory in [Memory::Retain, Memory::Recompute] {
+                        let parallel = run(ranks, Reduce::Reproducible, memory);
+                        assert!(serial == parallel, "{samples} draws on {ranks}, {memory:?}");
+                    }
+                }
+            }
+        }
+    }
+    let (values, labels) = (regression(40), classification(40));
+    check(3, Expected(Categorical), &labels);
+    check(3, Mixture::new(Categorical), &labels);
+    check(3, ExpectedSquaredError, &values);
+    check(3, SquaredErrorOfMean, &values);
+    check(3, GaussianOfDraws::default(), &values);
+    check(6, Mixture::new(Gaussian), &values);
+    check(3, EnsembleCrps::default(), &values);
+}
+
+/// The fast sum really is another one: the test above does not pass by accident.
+#[test]
+fn fast_sums_differ_in_bits() {
+    let posterior = mean_field(3);
+    let data = regression(40);
+    let run = |ranks: usize| {
+        let settings = Settings {
+            samples: 8,
+            mesh: Mesh::samples(ranks).unwrap(),
+            ..settings()
+        };
+        train(&posterior, &ExpectedSquaredError, &data, &settings)
+    };
+    assert_ne!(run(1), run(4));
+}
