@@ -7,10 +7,11 @@ Made with Python 3.11, torch 2.9.0 (CPU), torch_blue 1.1.0 and numpy 2.4. With t
 It rewrites crates/bayesmesh/tests/golden/{categorical, mean_field_normal, expected_losses, kl,
 metrics}.json. The parts are in golden_elbo.py, golden_kl.py, golden_metrics.py, golden_common.py.
 
-Every input (weights, noise, data) is stored and is a multiple of 1/256 or finer dyadic fraction:
-exact in float32, in float64 and in the file. A field `x` is float32 as torch computes it, printed
-with 9 digits (enough to read it back exactly); `x_f64` is the same quantity computed in float64
-from the same inputs, so that a discrepancy can be judged.
+Every input is stored. Weights and data are multiples of 1/256: exact in float32, in float64 and in
+the file. The noise is that of BayesMesh's own streams at step 0 of the stored seed, computed here
+from their definition, so that the whole of a training step can be compared. A field `x` is float32
+as torch computes it, printed with 9 digits (enough to read it back exactly); `x_f64` is the same
+quantity computed in float64 from the same inputs, so that a discrepancy can be judged.
 
 categorical and mean_field_normal come from torch_blue itself: its VILinear modules run their own
 vectorised forward pass, with `MeanFieldNormal._normal_sample` patched to use the stored noise, and
@@ -24,7 +25,7 @@ to the largest entry of the tensor).
 import torch
 from torch_blue.vi.distributions import Categorical, MeanFieldNormal
 
-from golden_common import LAYOUT, normal, write
+from golden_common import LAYOUT, normal, restart, write
 from golden_elbo import (
     cross_entropies,
     draws_gaussian_nll,
@@ -39,6 +40,7 @@ from golden_metrics import metrics_case
 
 def main():
     torch.set_num_threads(1)
+    restart(1)
     classification = elbo_case(
         sizes=[5, 7, 4],
         activation="relu",
@@ -52,6 +54,7 @@ def main():
         dataset_size=120,
         log_std=(-3.0, -0.5),
     )
+    restart(2)
     regression = elbo_case(
         sizes=[4, 6, 3],
         activation="tanh",
@@ -80,7 +83,9 @@ def main():
             "regression": expected_case(regression, squared_errors),
         },
     )
+    restart(3)
     write("kl", kl_case())
+    restart(4)
     write("metrics", metrics_case())
 
 

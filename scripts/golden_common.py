@@ -18,7 +18,13 @@ LAYOUT = (
     "y = x W^T + b. w = mean + exp(log_std) * eps; the first axis of eps and of outputs is the "
     "draw. Names ending in _f64 are float64, the others float32."
 )
-RNG = np.random.default_rng(20240607)
+RNG = np.random.default_rng(0)
+SEED = 0x0123456789ABCDEF
+
+
+def restart(seed):
+    """Starts the numbers of a file anew, so that files do not depend on each other."""
+    RNG.bit_generator.state = np.random.default_rng(seed).bit_generator.state
 
 
 def dyadic(values, step=256):
@@ -34,6 +40,32 @@ def normal(*shape, scale=1.0):
 def uniform(low, high, *shape):
     """Uniform numbers, dyadic."""
     return dyadic(RNG.uniform(low, high, size=shape))
+
+
+def stream_normal(draw, tensor, n, seed=SEED):
+    """The first n normals of a weight stream of BayesMesh at step 0, from its definition:
+
+    Philox4x32-10 with the seed as key and [element / 4, step, draw, tensor] as counter; words
+    (0, 1) and (2, 3) of a block become normals by Box-Muller with u = (x0 + 1/2) / 2^32 and
+    v = x1 / 2^32.
+    """
+    mask = np.uint64(0xFFFFFFFF)
+    blocks = (n + 3) // 4
+    c = [np.arange(blocks, dtype=np.uint64)]
+    c += [np.full(blocks, v, dtype=np.uint64) for v in (0, draw, tensor)]
+    k0, k1 = seed & 0xFFFFFFFF, seed >> 32
+    for _ in range(10):
+        a, b = c[0] * np.uint64(0xD2511F53), c[2] * np.uint64(0xCD9E8D57)
+        high, low = lambda x: x >> np.uint64(32), lambda x: x & mask
+        c = [high(b) ^ c[1] ^ np.uint64(k0), low(b), high(a) ^ c[3] ^ np.uint64(k1), low(a)]
+        k0, k1 = (k0 + 0x9E3779B9) & 0xFFFFFFFF, (k1 + 0xBB67AE85) & 0xFFFFFFFF
+    x = [word.astype(np.float64) / 2.0**32 for word in c]
+    out = np.empty((blocks, 4))
+    for i in (0, 2):
+        radius = np.sqrt(-2.0 * np.log(x[i] + 0.5 / 2.0**32))
+        out[:, i] = radius * np.cos(2.0 * np.pi * x[i + 1])
+        out[:, i + 1] = radius * np.sin(2.0 * np.pi * x[i + 1])
+    return torch.tensor(out.reshape(-1)[:n], dtype=torch.float32)
 
 
 def close(a, b, tolerance, what):

@@ -9,7 +9,7 @@ from torch._C import _functorch
 from torch_blue import vi
 from torch_blue.vi.distributions import MeanFieldNormal
 
-from golden_common import LAYOUT, both, close, normal, uniform
+from golden_common import LAYOUT, SEED, both, close, normal, stream_normal, uniform
 
 OBJECTIVE = (
     "total = data + heat / dataset_size * kl is the loss per example: torch_blue's loss divided "
@@ -22,6 +22,13 @@ OBJECTIVE = (
 MODULES = {"relu": nn.ReLU, "tanh": nn.Tanh}
 
 
+def noise(samples, tensor, shape):
+    """The noise of a tensor in every draw. Burn keeps weights as [in, out], hence the transpose."""
+    size = math.prod(shape)
+    draws = [stream_normal(s, tensor, size).reshape(shape[::-1]) for s in range(samples)]
+    return torch.stack([draw.T.contiguous() if len(shape) == 2 else draw for draw in draws])
+
+
 def network(sizes, samples, log_std):
     """Mean, log_std and noise of every weight and bias, in torch_blue's sampling order."""
     parameters = []
@@ -31,7 +38,7 @@ def network(sizes, samples, log_std):
                 "name": f"layer{layer}.{kind}",
                 "mean": normal(*shape, scale=1 / math.sqrt(fan_in)),
                 "log_std": uniform(*log_std, *shape),
-                "eps": normal(samples, *shape),
+                "eps": noise(samples, len(parameters), shape),
             })
     return parameters
 
@@ -191,6 +198,7 @@ def elbo_case(samples, log_std, **case):
         "objective": OBJECTIVE,
         "data_term": " ".join(case["data_by_hand"].__doc__.split()),
         "samples": samples,
+        "seed": SEED,
         "batch": len(case["inputs"]),
         "sizes": case["sizes"],
         "activation": case["activation"],

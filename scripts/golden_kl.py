@@ -8,7 +8,7 @@ from torch import distributions as td
 from torch_blue.vi.analytical_kl_loss import NormalNormalDivergence
 from torch_blue.vi.distributions import MeanFieldNormal
 
-from golden_common import both, close, dyadic, normal, uniform
+from golden_common import SEED, both, close, dyadic, normal, stream_normal, uniform
 
 PRIORS = [
     {"kind": "normal", "mean": 0.0, "std": 1.0},
@@ -63,7 +63,8 @@ def divergences(prior, scale, mean, raw, eps, dtype):
 def kl_case():
     """kl.json: 20 weights, 3 draws."""
     n, samples = 20, 3
-    mean, eps = normal(n, scale=0.5), normal(samples, n)
+    mean = normal(n, scale=0.5)
+    eps = torch.stack([stream_normal(s, 0, n) for s in range(samples)])
     # Every fifth mean small: weights inside the narrow component of the mixture.
     mean[1::5] = dyadic(mean[1::5].numpy() / 64, 4096)
     raws = {"exp": uniform(-3.0, 0.5, n), "softplus": uniform(-3.0, 1.0, n)}
@@ -80,6 +81,7 @@ def kl_case():
     return {
         "notes": NOTES,
         "samples": samples,
+        "seed": SEED,
         "mean": mean,
         "log_std": raws["exp"],
         "rho": raws["softplus"],

@@ -17,19 +17,13 @@ fn time(ranks: usize, length: usize, reduce: Reduce, iterations: u64) -> Duratio
         }
         Ok(start.elapsed())
     });
-    times
-        .expect("no rank fails")
-        .into_iter()
-        .max()
-        .expect("at least one rank")
+    times.expect("no rank fails").into_iter().max().expect("at least one rank")
 }
 
 fn all_reduce(criterion: &mut Criterion) {
     for length in [640, 5_400_000] {
         let mut group = criterion.benchmark_group(format!("all_reduce of {length}"));
-        group
-            .throughput(Throughput::Elements(length as u64))
-            .sample_size(20);
+        group.throughput(Throughput::Elements(length as u64)).sample_size(20);
         for reduce in [Reduce::Fast, Reduce::Reproducible] {
             for ranks in [2, 4] {
                 group.bench_function(BenchmarkId::new(reduce.to_string(), ranks), |bencher| {

@@ -18,9 +18,7 @@ const ELEMENTS: usize = 1 << 15;
 fn group<'a>(criterion: &'a mut Criterion, name: &str) -> BenchmarkGroup<'a, WallTime> {
     let mut group = criterion.benchmark_group(name);
     group.throughput(Throughput::Elements(ELEMENTS as u64));
-    group
-        .warm_up_time(Duration::from_millis(300))
-        .measurement_time(Duration::from_secs(1));
+    group.warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(1));
     group
 }
 
@@ -31,9 +29,7 @@ fn streams(criterion: &mut Criterion) {
     for level in Level::available() {
         let mut group = group(criterion, &format!("stream/{level:?}"));
         level.force(|| {
-            group.bench_function("bits", |b| {
-                b.iter(|| stream.fill_bits(0, black_box(&mut bits)))
-            });
+            group.bench_function("bits", |b| b.iter(|| stream.fill_bits(0, black_box(&mut bits))));
             group.bench_function("uniform", |b| {
                 b.iter(|| stream.fill_uniform(0, black_box(&mut out)))
             });
@@ -55,21 +51,8 @@ fn gaussians(criterion: &mut Criterion) {
     stream.at_tensor(2).fill_normal(0, &mut rho);
     rho.iter_mut().for_each(|rho| *rho -= 4.0);
     let priors = [
-        (
-            "normal",
-            Prior::Normal {
-                mean: 0.0,
-                std: 1.0,
-            },
-        ),
-        (
-            "mixture",
-            Prior::ScaleMixture {
-                weight: 0.5,
-                std_wide: 1.0,
-                std_narrow: 0.1,
-            },
-        ),
+        ("normal", Prior::Normal { mean: 0.0, std: 1.0 }),
+        ("mixture", Prior::ScaleMixture { weight: 0.5, std_wide: 1.0, std_narrow: 0.1 }),
     ];
     for level in Level::available() {
         for scale in [Scale::Exp, Scale::Softplus] {

@@ -1,1 +1,106 @@
-fn main() {}
+//! What contributors run: `cargo xtask test`, `cargo xtask check`, `cargo xtask bench`.
+
+use std::env;
+use std::process::{Command, ExitCode, Stdio};
+
+const HELP: &str = "\
+usage: cargo xtask COMMAND
+
+  test     install what the tests need (Debian: Chromium for the report) and run all of them
+  check    formatting, clippy and documentation, warnings as errors
+  bench    benchmarks of the kernels; takes the names of benches (all without)
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let (command, rest) = match arguments.split_first() {
+        Some((command, rest)) => (command.as_str(), rest),
+        None => ("help", &[][..]),
+    };
+    let outcome = match command {
+        "test" => test(),
+        "check" => check(),
+        "bench" => bench(rest),
+        "help" | "--help" | "-h" => {
+            print!("{HELP}");
+            Ok(())
+        }
+        other => Err(format!("unknown command `{other}`\n\n{HELP}")),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn test() -> Result<(), String> {
+    install("chromium", &["chromium", "chromium-browser", "google-chrome"])?;
+    cargo(&["test", "--release", "--examples", "--lib", "--bins", "--tests"])?;
+    cargo(&["test", "--release", "--doc"])?;
+    cargo(&["run", "--release", "--quiet", "--package", "bayesmesh", "--example", "cnn"])
+}
+
+fn check() -> Result<(), String> {
+    cargo(&["fmt", "--all", "--check"])?;
+    cargo(&["clippy", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
+    let mut doc = Command::new(env!("CARGO"));
+    doc.args(["doc", "--release", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
+    run(doc)
+}
+
+fn bench(names: &[String]) -> Result<(), String> {
+    let mut arguments = vec!["bench", "--package", "bayesmesh-bench"];
+    arguments.extend(names.iter().flat_map(|name| ["--bench", name]));
+    cargo(&arguments)
+}
+
+/// Installs a Debian package unless one of the programs is there. Where it cannot be installed the
+/// tests that need it say that they skip.
+fn install(package: &str, programs: &[&str]) -> Result<(), String> {
+    if programs.iter().any(|program| is_installed(program)) {
+        return Ok(());
+    }
+    let root = is_root();
+    if !is_installed("apt-get") || !(root || is_installed("sudo")) {
+        eprintln!(
+            "xtask: no {package} here and no way to install it; tests that need it will skip"
+        );
+        return Ok(());
+    }
+    let apt = |arguments: &[&str]| {
+        let mut command = Command::new(if root { "apt-get" } else { "sudo" });
+        if !root {
+            command.arg("apt-get");
+        }
+        command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdout(Stdio::null());
+        run(command)
+    };
+    eprintln!("xtask: installing {package}");
+    apt(&["update", "-qq"])?;
+    apt(&["install", "-y", "-qq", "--no-install-recommends", package])
+}
+
+fn is_installed(program: &str) -> bool {
+    let found = |folder: std::path::PathBuf| folder.join(program).is_file();
+    env::var_os("PATH").is_some_and(|path| env::split_paths(&path).any(found))
+}
+
+fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output();
+    id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+fn cargo(arguments: &[&str]) -> Result<(), String> {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(arguments);
+    run(command)
+}
+
+fn run(mut command: Command) -> Result<(), String> {
+    let shown = format!("{command:?}");
+    let status = command.status().map_err(|error| format!("{shown}: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{shown} failed: {status}")) }
+}

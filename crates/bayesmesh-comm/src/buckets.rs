@@ -19,9 +19,7 @@ pub fn all_reduce_buckets(
 ) -> Result<(), CommError> {
     let bucket = bucket_bytes / size_of::<f32>();
     if bucket == 0 {
-        return Err(CommError::BucketTooSmall {
-            bytes: bucket_bytes,
-        });
+        return Err(CommError::BucketTooSmall { bytes: bucket_bytes });
     }
     check_lengths(comm, values.len())?;
     for part in values.chunks_mut(bucket) {
@@ -36,11 +34,7 @@ fn check_lengths(comm: &dyn Communicator, length: usize) -> Result<(), CommError
     const BASE: usize = 1 << 24;
     let digits = [(length / BASE) as f32, (length % BASE) as f32];
     let lengths: Vec<usize> = (comm.all_gather(&digits)?.iter())
-        .map(|digits| {
-            digits
-                .iter()
-                .fold(0, |length, &digit| length * BASE + digit as usize)
-        })
+        .map(|digits| digits.iter().fold(0, |length, &digit| length * BASE + digit as usize))
         .collect();
     match lengths.iter().position(|&other| other != lengths[0]) {
         None => Ok(()),

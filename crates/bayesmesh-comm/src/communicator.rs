@@ -31,9 +31,7 @@ impl FromStr for Reduce {
         match text {
             "fast" => Ok(Reduce::Fast),
             "reproducible" => Ok(Reduce::Reproducible),
-            _ => Err(CommError::UnknownReduce {
-                text: text.to_owned(),
-            }),
+            _ => Err(CommError::UnknownReduce { text: text.to_owned() }),
         }
     }
 }

@@ -49,10 +49,7 @@ impl Mesh {
 
     /// One rank: 1 × 1.
     pub fn serial() -> Self {
-        Mesh {
-            samples: 1,
-            data: 1,
-        }
+        Mesh { samples: 1, data: 1 }
     }
 
     /// Sampling parallelism: `ranks` × 1.
@@ -98,10 +95,7 @@ impl Mesh {
     /// The place of `rank` (below [`size`](Self::size)): (rank mod P_s, rank div P_s), so the ranks
     /// that share rows of the batch are neighbours.
     pub fn coordinates(&self, rank: usize) -> Coordinates {
-        Coordinates {
-            sample: rank % self.samples,
-            data: rank / self.samples,
-        }
+        Coordinates { sample: rank % self.samples, data: rank / self.samples }
     }
 
     /// Checks that `world` ranks fill the mesh, every sample rank gets at least one of `draws`
@@ -135,9 +129,7 @@ impl FromStr for Mesh {
         });
         match axes {
             Some((samples, data)) => Mesh::new(samples, data),
-            None => Err(MeshError::Parse {
-                text: text.to_owned(),
-            }),
+            None => Err(MeshError::Parse { text: text.to_owned() }),
         }
     }
 }

@@ -43,10 +43,7 @@ pub struct TreeFold<T> {
 impl<T> TreeFold<T> {
     /// A fold of no items.
     pub fn new() -> Self {
-        TreeFold {
-            partials: Vec::new(),
-            pushed: 0,
-        }
+        TreeFold { partials: Vec::new(), pushed: 0 }
     }
 
     /// Takes in the next item; `combine(left, right)` joins two neighbouring results.
@@ -54,10 +51,8 @@ impl<T> TreeFold<T> {
         self.pushed += 1;
         let mut result = item;
         // Adding one to the counter carries once for every zero the sum ends in.
-        for left in self
-            .partials
-            .drain(self.partials.len() - self.pushed.trailing_zeros() as usize..)
-            .rev()
+        for left in
+            self.partials.drain(self.partials.len() - self.pushed.trailing_zeros() as usize..).rev()
         {
             result = combine(left, result);
         }
@@ -66,10 +61,7 @@ impl<T> TreeFold<T> {
 
     /// The result over all items, `None` if there were none.
     pub fn finish(self, mut combine: impl FnMut(T, T) -> T) -> Option<T> {
-        self.partials
-            .into_iter()
-            .rev()
-            .reduce(|right, left| combine(left, right))
+        self.partials.into_iter().rev().reduce(|right, left| combine(left, right))
     }
 
     /// How many partial results are held now.
@@ -138,9 +130,6 @@ mod tests {
 
     #[test]
     fn nothing_folds_to_nothing() {
-        assert_eq!(
-            TreeFold::<f32>::new().finish(|left, right| left + right),
-            None
-        );
+        assert_eq!(TreeFold::<f32>::new().finish(|left, right| left + right), None);
     }
 }

@@ -54,11 +54,7 @@ fn lengths_that_differ_by_whole_buckets_are_an_error_on_every_rank() {
 
 #[test]
 fn a_bucket_must_hold_a_value() {
-    let errors = ranks(2, |comm| {
-        Ok(all_reduce_buckets(comm, &mut [1.0], 3, Reduce::Fast).unwrap_err())
-    });
-    assert_eq!(
-        errors.unwrap(),
-        [const { CommError::BucketTooSmall { bytes: 3 } }; 2]
-    );
+    let errors =
+        ranks(2, |comm| Ok(all_reduce_buckets(comm, &mut [1.0], 3, Reduce::Fast).unwrap_err()));
+    assert_eq!(errors.unwrap(), [const { CommError::BucketTooSmall { bytes: 3 } }; 2]);
 }

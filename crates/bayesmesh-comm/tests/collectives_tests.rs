@@ -30,10 +30,7 @@ fn sums_agree_with_f64_and_between_ranks() {
                     let magnitude: f64 = inputs.iter().map(|input| f64::from(input[i].abs())).sum();
                     let error = (f64::from(results[0][i]) - exact).abs();
                     // Each of the at most 3 levels of the tree rounds once.
-                    assert!(
-                        error <= 3.0 * magnitude * f64::from(f32::EPSILON),
-                        "{i}: {error}"
-                    );
+                    assert!(error <= 3.0 * magnitude * f64::from(f32::EPSILON), "{i}: {error}");
                 }
                 for result in &results {
                     assert_eq!(bits(result), bits(&results[0]));
@@ -97,11 +94,7 @@ fn a_maximum_with_a_nan_is_nan_whoever_has_it() {
             Ok(mine)
         })
         .unwrap();
-        assert!(
-            results
-                .iter()
-                .all(|result| result[0].is_nan() && result[1] == 1.0)
-        );
+        assert!(results.iter().all(|result| result[0].is_nan() && result[1] == 1.0));
     }
 }
 
@@ -123,9 +116,7 @@ fn tree_reduce_merges_moments() {
             Ok(moments)
         })
         .unwrap();
-        let all: Vec<f32> = (0..size)
-            .flat_map(|rank| [rank as f32, rank as f32 + 1.0])
-            .collect();
+        let all: Vec<f32> = (0..size).flat_map(|rank| [rank as f32, rank as f32 + 1.0]).collect();
         let count = all.len() as f32;
         let mean = all.iter().sum::<f32>() / count;
         let m2: f32 = all.iter().map(|value| (value - mean).powi(2)).sum();
@@ -145,9 +136,7 @@ fn gather_keeps_rank_order_and_lengths() {
             comm.all_gather(&values(comm.rank() as u64, 3 * comm.rank()))
         })
         .unwrap();
-        let expected: Vec<_> = (0..size)
-            .map(|rank| values(rank as u64, 3 * rank))
-            .collect();
+        let expected: Vec<_> = (0..size).map(|rank| values(rank as u64, 3 * rank)).collect();
         assert!(gathered.iter().all(|result| *result == expected));
     }
 }

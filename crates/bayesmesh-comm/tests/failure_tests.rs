@@ -13,15 +13,9 @@ type Call = fn(&dyn Communicator) -> Result<(), CommError>;
 
 /// Every kind of collective call.
 const CALLS: [(&str, Call); 7] = [
-    ("all_reduce", |comm| {
-        comm.all_reduce(&mut [1.0; 5000], Operation::Sum, Reduce::Fast)
-    }),
-    ("all_reduce_f64", |comm| {
-        comm.all_reduce_f64(&mut [1.0], Operation::Max, Reduce::Fast)
-    }),
-    ("tree_reduce", |comm| {
-        comm.tree_reduce(&mut [1.0], &|left, right| left[0] += right[0])
-    }),
+    ("all_reduce", |comm| comm.all_reduce(&mut [1.0; 5000], Operation::Sum, Reduce::Fast)),
+    ("all_reduce_f64", |comm| comm.all_reduce_f64(&mut [1.0], Operation::Max, Reduce::Fast)),
+    ("tree_reduce", |comm| comm.tree_reduce(&mut [1.0], &|left, right| left[0] += right[0])),
     ("all_gather", |comm| comm.all_gather(&[1.0]).map(drop)),
     ("broadcast", |comm| comm.broadcast(&mut [1.0], 0)),
     ("barrier", |comm| comm.barrier()),
@@ -60,17 +54,12 @@ impl Fault {
 
     /// What a rank that waits for the culprit is told.
     fn seen_by_others(self) -> Vec<CommError> {
-        let failed = CommError::PeerFailed {
-            rank: CULPRIT,
-            reason: REASON.to_owned(),
-        };
+        let failed = CommError::PeerFailed { rank: CULPRIT, reason: REASON.to_owned() };
         let left = CommError::PeerLeft { rank: CULPRIT };
         // The first rank told that the culprit left fails because of it; then the others may see
         // that failure instead.
-        let consequence = (0..4).map(|rank| CommError::PeerFailed {
-            rank,
-            reason: left.to_string(),
-        });
+        let consequence =
+            (0..4).map(|rank| CommError::PeerFailed { rank, reason: left.to_string() });
         match self {
             Fault::Return => [left.clone()].into_iter().chain(consequence).collect(),
             _ => vec![failed],
@@ -116,10 +105,7 @@ fn inject(
                 return fault.happen(part.as_deref().unwrap_or(comm), late);
             }
             let error = victim(comm, part.as_deref()).expect_err("the culprit never came");
-            assert!(
-                fault.seen_by_others().contains(&error),
-                "{fault:?}: {error:?}"
-            );
+            assert!(fault.seen_by_others().contains(&error), "{fault:?}: {error:?}");
             if fault != Fault::Return {
                 // It stays so, on every communicator and for every call.
                 for (name, call) in CALLS {
@@ -221,13 +207,7 @@ fn a_panic_while_combining_reaches_everyone() {
                 };
                 let error = comm.tree_reduce(&mut values, &combine).unwrap_err();
                 let reason = "cannot combine".to_owned();
-                assert_eq!(
-                    error,
-                    CommError::PeerFailed {
-                        rank: culprit,
-                        reason
-                    }
-                );
+                assert_eq!(error, CommError::PeerFailed { rank: culprit, reason });
                 Err::<(), _>(error.to_string())
             })
         });

@@ -28,33 +28,13 @@ fn names_and_text() {
 
 #[test]
 fn bad_meshes_are_explained() {
-    assert_eq!(
-        Mesh::new(0, 2),
-        Err(MeshError::EmptyAxis {
-            samples: 0,
-            data: 2
-        })
-    );
+    assert_eq!(Mesh::new(0, 2), Err(MeshError::EmptyAxis { samples: 0, data: 2 }));
     assert!(Mesh::samples(0).is_err() && Mesh::data(0).is_err() && Mesh::hybrid(3, 0).is_err());
-    assert_eq!(
-        "0x3".parse::<Mesh>(),
-        Err(MeshError::EmptyAxis {
-            samples: 0,
-            data: 3
-        })
-    );
-    assert!(matches!(
-        Mesh::new(usize::MAX, 2),
-        Err(MeshError::TooLarge { .. })
-    ));
+    assert_eq!("0x3".parse::<Mesh>(), Err(MeshError::EmptyAxis { samples: 0, data: 3 }));
+    assert!(matches!(Mesh::new(usize::MAX, 2), Err(MeshError::TooLarge { .. })));
     for text in ["", "4", "x", "4x", "x2", "4x2x1", "-1x2", "fourxtwo"] {
         let error = text.parse::<Mesh>().unwrap_err();
-        assert_eq!(
-            error,
-            MeshError::Parse {
-                text: text.to_owned()
-            }
-        );
+        assert_eq!(error, MeshError::Parse { text: text.to_owned() });
         assert!(error.to_string().contains("4x2"), "{error}");
     }
 }
@@ -66,14 +46,8 @@ fn validate_names_the_numbers() {
     let message = |world, draws, batch| mesh.validate(world, draws, batch).unwrap_err().to_string();
     for (message, parts) in [
         (message(6, 4, 2), ["4x2", "8 ranks", "has 6"]),
-        (
-            message(8, 3, 2),
-            ["4 sample ranks", "only 3 draws", "at least 4"],
-        ),
-        (
-            message(8, 4, 1),
-            ["2 data ranks", "only 1 rows", "at least 2"],
-        ),
+        (message(8, 3, 2), ["4 sample ranks", "only 3 draws", "at least 4"]),
+        (message(8, 4, 1), ["2 data ranks", "only 1 rows", "at least 2"]),
     ] {
         assert!(parts.iter().all(|part| message.contains(part)), "{message}");
     }
@@ -86,14 +60,7 @@ fn sample_neighbours_are_neighbours() {
     let place = |sample, data| Coordinates { sample, data };
     assert_eq!(
         places,
-        [
-            place(0, 0),
-            place(1, 0),
-            place(2, 0),
-            place(0, 1),
-            place(1, 1),
-            place(2, 1)
-        ]
+        [place(0, 0), place(1, 0), place(2, 0), place(0, 1), place(1, 1), place(2, 1)]
     );
 }
 
@@ -114,24 +81,19 @@ fn axes_sum_what_they_should() {
                 let gather = |comm: &dyn Communicator| {
                     comm.all_gather(&[value]).map(|values| values.concat())
                 };
-                let along_samples: Vec<_> = (0..mesh.samples_size())
-                    .map(|s| (10 * data + s) as f32)
-                    .collect();
-                let along_data: Vec<_> = (0..mesh.data_size())
-                    .map(|d| (10 * d + sample) as f32)
-                    .collect();
+                let along_samples: Vec<_> =
+                    (0..mesh.samples_size()).map(|s| (10 * data + s) as f32).collect();
+                let along_data: Vec<_> =
+                    (0..mesh.data_size()).map(|d| (10 * d + sample) as f32).collect();
                 assert_eq!(gather(&*comm.samples)?, along_samples);
                 assert_eq!(gather(&*comm.data)?, along_data);
                 assert_eq!(gather(&*comm.world)?.len(), mesh.size());
 
                 // Along one axis and then the other is the sum over the world.
                 let (mut twice, mut once) = ([value], [value]);
-                comm.samples
-                    .all_reduce(&mut twice, Operation::Sum, Reduce::Fast)?;
-                comm.data
-                    .all_reduce(&mut twice, Operation::Sum, Reduce::Fast)?;
-                comm.world
-                    .all_reduce(&mut once, Operation::Sum, Reduce::Fast)?;
+                comm.samples.all_reduce(&mut twice, Operation::Sum, Reduce::Fast)?;
+                comm.data.all_reduce(&mut twice, Operation::Sum, Reduce::Fast)?;
+                comm.world.all_reduce(&mut once, Operation::Sum, Reduce::Fast)?;
                 assert_eq!(twice, once);
                 Ok(())
             })
@@ -155,19 +117,12 @@ fn a_mesh_that_does_not_fit_is_an_error_on_every_rank() {
     };
     assert_eq!(
         build(["3x1"; 4]),
-        MeshError::WorldSize {
-            mesh: Mesh::new(3, 1).unwrap(),
-            world: 4
-        }
+        MeshError::WorldSize { mesh: Mesh::new(3, 1).unwrap(), world: 4 }
     );
     let (first, other) = ("2x2".to_owned(), "4x1".to_owned());
     assert_eq!(
         build(["2x2", "2x2", "4x1", "2x2"]),
-        MeshError::Disagreement {
-            first,
-            rank: 2,
-            other
-        }
+        MeshError::Disagreement { first, rank: 2, other }
     );
 }
 
@@ -180,10 +135,7 @@ fn shares_partition() {
         for index in 0..parts {
             let range = share(total, parts, index);
             assert_eq!(range.start, next);
-            assert!(
-                range.len() <= previous,
-                "the remainder belongs to the first parts"
-            );
+            assert!(range.len() <= previous, "the remainder belongs to the first parts");
             assert!(range.len() == total / parts || range.len() == total.div_ceil(parts));
             (next, previous) = (range.end, range.len());
         }
@@ -196,10 +148,7 @@ fn shares_partition() {
 fn shares_are_equal_blocks_if_they_can_be() {
     for (items, parts) in (0..30).flat_map(|items| (1..30).map(move |parts| (items, parts))) {
         for index in 0..parts {
-            assert_eq!(
-                share(items * parts, parts, index),
-                index * items..(index + 1) * items
-            );
+            assert_eq!(share(items * parts, parts, index), index * items..(index + 1) * items);
         }
     }
 }

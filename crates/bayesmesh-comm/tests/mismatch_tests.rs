@@ -33,17 +33,11 @@ fn lengths() {
         ("all_reduce(f64, max, reproducible)", |comm, length| {
             comm.all_reduce_f64(&mut vec![0.0; length], Operation::Max, Reduce::Reproducible)
         }),
-        ("tree_reduce", |comm, length| {
-            comm.tree_reduce(&mut vec![0.0; length], &|_, _| ())
-        }),
-        ("broadcast(root 1)", |comm, length| {
-            comm.broadcast(&mut vec![0.0; length], 1)
-        }),
+        ("tree_reduce", |comm, length| comm.tree_reduce(&mut vec![0.0; length], &|_, _| ())),
+        ("broadcast(root 1)", |comm, length| comm.broadcast(&mut vec![0.0; length], 1)),
     ];
     for (name, call) in calls {
-        let error = errors(3, move |comm, rank| {
-            call(comm, if rank == 1 { 70 } else { 50 })
-        });
+        let error = errors(3, move |comm, rank| call(comm, if rank == 1 { 70 } else { 50 }));
         let expected = CommError::LengthMismatch {
             call: name.to_owned(),
             rank: 0,
@@ -84,9 +78,7 @@ fn different_calls() {
         let reduce = [Reduce::Fast, Reduce::Reproducible][rank];
         comm.all_reduce(&mut [1.0], Operation::Sum, reduce)
     })));
-    assert!(is_mismatch(
-        errors(2, |comm, rank| comm.broadcast(&mut [1.0], rank))
-    ));
+    assert!(is_mismatch(errors(2, |comm, rank| comm.broadcast(&mut [1.0], rank))));
     assert!(is_mismatch(errors(2, |comm, rank| match rank {
         0 => comm.split(0).map(drop),
         _ => comm.all_gather(&[1.0]).map(drop),

@@ -16,16 +16,9 @@ fn equal_colours_meet_in_rank_order() {
     })
     .unwrap();
     for (rank, (part_rank, part_size, members)) in parts.into_iter().enumerate() {
-        let expected: Vec<usize> = (0..7)
-            .filter(|&other| COLOURS[other] == COLOURS[rank])
-            .collect();
-        assert_eq!(
-            members,
-            expected
-                .iter()
-                .map(|&other| other as f32)
-                .collect::<Vec<_>>()
-        );
+        let expected: Vec<usize> =
+            (0..7).filter(|&other| COLOURS[other] == COLOURS[rank]).collect();
+        assert_eq!(members, expected.iter().map(|&other| other as f32).collect::<Vec<_>>());
         assert_eq!(part_size, expected.len());
         assert_eq!(expected[part_rank], rank);
     }

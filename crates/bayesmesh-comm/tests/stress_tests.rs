@@ -20,11 +20,7 @@ fn round(comm: &dyn Communicator, salt: usize) -> Result<(), CommError> {
     let length = 1 + salt % 5;
 
     let mut sum = vec![value(rank); length];
-    comm.all_reduce(
-        &mut sum,
-        Operation::Sum,
-        [Reduce::Fast, Reduce::Reproducible][salt % 2],
-    )?;
+    comm.all_reduce(&mut sum, Operation::Sum, [Reduce::Fast, Reduce::Reproducible][salt % 2])?;
     assert_eq!(sum, vec![total; length]);
 
     let mut max = [f64::from(value(rank))];
@@ -86,9 +82,7 @@ fn each_communicator_from_a_thread_of_its_own() {
                         })
                     })
                     .collect();
-                threads
-                    .into_iter()
-                    .try_for_each(|thread| thread.join().expect("a round is wrong"))
+                threads.into_iter().try_for_each(|thread| thread.join().expect("a round is wrong"))
             })?;
             Ok(())
         })

@@ -32,10 +32,7 @@ fn shared(items: usize, size: usize) -> (Vec<f32>, Vec<f32>) {
     })
     .unwrap();
     for result in &results {
-        assert_eq!(
-            (bits(&result.0), bits(&result.1)),
-            (bits(&results[0].0), bits(&results[0].1))
-        );
+        assert_eq!((bits(&result.0), bits(&result.1)), (bits(&results[0].0), bits(&results[0].1)));
     }
     results.swap_remove(0)
 }
@@ -56,16 +53,8 @@ fn powers_of_two_give_the_bits_of_one_rank() {
 fn equal_powers_of_two_per_rank_are_enough() {
     for (items, size) in [(12, 3), (10, 5), (24, 6), (7, 7)] {
         let (all_reduced, tree_reduced) = shared(items, size);
-        assert_eq!(
-            bits(&all_reduced),
-            bits(&fold(0..items)),
-            "{items} items on {size} ranks"
-        );
-        assert_eq!(
-            bits(&tree_reduced),
-            bits(&fold(0..items)),
-            "{items} items on {size} ranks"
-        );
+        assert_eq!(bits(&all_reduced), bits(&fold(0..items)), "{items} items on {size} ranks");
+        assert_eq!(bits(&tree_reduced), bits(&fold(0..items)), "{items} items on {size} ranks");
     }
 }
 
@@ -73,10 +62,7 @@ fn equal_powers_of_two_per_rank_are_enough() {
 fn the_data_can_tell_orders_apart() {
     // Otherwise the tests above could not fail.
     for items in [4, 8, 16, 32] {
-        let one_by_one = (0..items)
-            .map(|item| values(item as u64, LENGTH))
-            .reduce(join)
-            .unwrap();
+        let one_by_one = (0..items).map(|item| values(item as u64, LENGTH)).reduce(join).unwrap();
         assert_ne!(bits(&one_by_one), bits(&fold(0..items)));
     }
     // Blocks of three are no subtree.

@@ -35,14 +35,7 @@ pub fn sample(
 ) {
     check_lengths(&[mean.len(), rho.len(), out.len()]);
     stream.check_range(start, mean.len());
-    dispatch(Sample {
-        stream,
-        start,
-        scale,
-        mean,
-        rho,
-        out,
-    });
+    dispatch(Sample { stream, start, scale, mean, rho, out });
 }
 
 /// The gradient of [`sample`]: `grad_rho[i] = grad[i] · ε(start + i) · σ'(rho[i])`, where `grad` is
@@ -61,14 +54,7 @@ pub fn sample_backward(
 ) {
     check_lengths(&[rho.len(), grad.len(), grad_rho.len()]);
     stream.check_range(start, rho.len());
-    dispatch(SampleBackward {
-        stream,
-        start,
-        scale,
-        rho,
-        grad,
-        grad_rho,
-    });
+    dispatch(SampleBackward { stream, start, scale, rho, grad, grad_rho });
 }
 
 /// Panics unless all lengths are the same.

@@ -9,19 +9,9 @@ use gaussian_cases::{
 };
 
 const PRIORS: [Prior; 3] = [
-    Prior::Normal {
-        mean: 0.0,
-        std: 1.0,
-    },
-    Prior::Normal {
-        mean: -0.3,
-        std: 0.2,
-    },
-    Prior::ScaleMixture {
-        weight: 0.25,
-        std_wide: 1.5,
-        std_narrow: 0.05,
-    },
+    Prior::Normal { mean: 0.0, std: 1.0 },
+    Prior::Normal { mean: -0.3, std: 0.2 },
+    Prior::ScaleMixture { weight: 0.25, std_wide: 1.5, std_narrow: 0.05 },
 ];
 
 /// KL(N(μ, σ²) ‖ N(m, s²)).
@@ -70,16 +60,8 @@ fn the_divergence_from_itself_is_nothing() {
     let (mut grad_mean, mut grad_rho) = ([0.0; 500], [0.0; 500]);
     let std = Scale::Exp.apply(rho);
     let means = [0.75; 500];
-    let value = kl_normal(
-        Scale::Exp,
-        &means,
-        &[rho; 500],
-        0.75,
-        std,
-        1.0,
-        &mut grad_mean,
-        &mut grad_rho,
-    );
+    let value =
+        kl_normal(Scale::Exp, &means, &[rho; 500], 0.75, std, 1.0, &mut grad_mean, &mut grad_rho);
     assert!(value.abs() < 500.0 * 1e-7, "{value}");
     assert_eq!(grad_mean, [0.0; 500]);
     assert!(grad_rho.iter().all(|grad| grad.abs() < 2e-7));
@@ -156,46 +138,22 @@ fn the_monte_carlo_divergence_estimates_the_analytic_one() {
     let [mean, rho, _] = inputs();
     let (mean, rho) = (&mean[..50], &rho[..50]);
     let (mut grad_mean, mut grad_rho) = ([0.0; 50], [0.0; 50]);
-    let analytic = kl_normal(
-        Scale::Softplus,
-        mean,
-        rho,
-        -0.3,
-        0.7,
-        0.0,
-        &mut grad_mean,
-        &mut grad_rho,
-    );
-    let prior = Prior::Normal {
-        mean: -0.3,
-        std: 0.7,
-    };
+    let analytic =
+        kl_normal(Scale::Softplus, mean, rho, -0.3, 0.7, 0.0, &mut grad_mean, &mut grad_rho);
+    let prior = Prior::Normal { mean: -0.3, std: 0.7 };
     let draws = 20_000;
     let estimates: Vec<f64> = (0..draws)
         .map(|draw| {
             let stream = stream().at_draw(draw);
             let scale = Scale::Softplus;
-            kl_monte_carlo(
-                &stream,
-                0,
-                scale,
-                mean,
-                rho,
-                &prior,
-                0.0,
-                &mut grad_mean,
-                &mut grad_rho,
-            )
+            kl_monte_carlo(&stream, 0, scale, mean, rho, &prior, 0.0, &mut grad_mean, &mut grad_rho)
         })
         .collect();
     let average = estimates.iter().sum::<f64>() / f64::from(draws);
     let variance =
         estimates.iter().map(|x| (x - average).powi(2)).sum::<f64>() / f64::from(draws - 1);
     let off = (average - analytic) / (variance / f64::from(draws)).sqrt();
-    assert!(
-        off.abs() < 3.0,
-        "{average} for {analytic}, {off} deviations off"
-    );
+    assert!(off.abs() < 3.0, "{average} for {analytic}, {off} deviations off");
     assert_eq!((grad_mean, grad_rho), ([0.0; 50], [0.0; 50]));
 }
 
@@ -203,14 +161,8 @@ fn the_monte_carlo_divergence_estimates_the_analytic_one() {
 fn priors_are_densities_with_their_slopes() {
     for prior in PRIORS {
         let step = 1e-3;
-        let total: f64 = (-20_000..20_000)
-            .map(|k| prior.log_density(k as f64 * step).exp())
-            .sum();
-        assert!(
-            (total * step - 1.0).abs() < 1e-9,
-            "{prior:?}: {}",
-            total * step
-        );
+        let total: f64 = (-20_000..20_000).map(|k| prior.log_density(k as f64 * step).exp()).sum();
+        assert!((total * step - 1.0).abs() < 1e-9, "{prior:?}: {}", total * step);
         for k in -300..300 {
             let w = f64::from(k) * 0.01;
             let exact = (prior.log_density(w + 1e-6) - prior.log_density(w - 1e-6)) / 2e-6;
@@ -221,11 +173,8 @@ fn priors_are_densities_with_their_slopes() {
 
 #[test]
 fn the_scale_mixture_is_stable_and_has_the_right_limits() {
-    let mixture = |weight, std_wide, std_narrow| Prior::ScaleMixture {
-        weight,
-        std_wide,
-        std_narrow,
-    };
+    let mixture =
+        |weight, std_wide, std_narrow| Prior::ScaleMixture { weight, std_wide, std_narrow };
     let normal = |std| Prior::Normal { mean: 0.0, std };
     for w in [0.0, 0.01, -1.0, 30.0, 1e6] {
         let same = [
@@ -234,22 +183,12 @@ fn the_scale_mixture_is_stable_and_has_the_right_limits() {
             (mixture(0.3, 0.5, 0.5), normal(0.5)),
         ];
         for (mixture, normal) in same {
-            assert_close(
-                mixture.log_density(w),
-                normal.log_density(w),
-                1e-12,
-                "density",
-            );
+            assert_close(mixture.log_density(w), normal.log_density(w), 1e-12, "density");
             let slope = normal.log_density_derivative(w);
             assert_close(mixture.log_density_derivative(w), slope, 1e-12, "slope");
         }
     }
     // Far out the narrow part is gone: e^-(30/0.001)²/2 is no number.
     let far = mixture(0.25, 1.0, 0.001).log_density(30.0);
-    assert_close(
-        far,
-        0.25f64.ln() + normal(1.0).log_density(30.0),
-        1e-14,
-        "far",
-    );
+    assert_close(far, 0.25f64.ln() + normal(1.0).log_density(30.0), 1e-14, "far");
 }

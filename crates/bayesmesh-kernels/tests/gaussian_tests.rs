@@ -56,10 +56,7 @@ fn inverse_undoes_the_scale() {
             let back = scale.apply(scale.inverse(std));
             // Rounding ρ to single precision moves ln σ by up to |ρ| · 2⁻²⁴.
             let tolerance = 3e-7 + std.ln().abs() * 6e-8;
-            assert!(
-                (back / std - 1.0).abs() < tolerance,
-                "{scale:?}: {back} for {std}"
-            );
+            assert!((back / std - 1.0).abs() < tolerance, "{scale:?}: {back} for {std}");
         }
     }
     assert_eq!(Scale::Softplus.inverse(1e30), 1e30);
@@ -75,14 +72,7 @@ fn a_sample_is_the_mean_plus_sigma_times_the_noise() {
         for i in 0..LENGTH {
             assert_eq!(out[i], mean[i] + scale.apply(rho[i]) * noise[i]);
         }
-        for (from, to) in [
-            (0, 1),
-            (1, 4),
-            (2, 131),
-            (100, 228),
-            (127, 640),
-            (999, LENGTH),
-        ] {
+        for (from, to) in [(0, 1), (1, 4), (2, 131), (100, 228), (127, 640), (999, LENGTH)] {
             let mut piece = vec![0.0; to - from];
             let (mean, rho) = (&mean[from..to], &rho[from..to]);
             sample(&stream(), START + from as u64, scale, mean, rho, &mut piece);
@@ -125,28 +115,14 @@ fn results() -> Vec<u64> {
             let (by_mean, by_rho) = (&mut grad_mean, &mut grad_rho);
             let analytic = kl_normal(scale, &mean, &rho, 0.1, std, 0.3, by_mean, by_rho);
             let prior = Prior::Normal { mean: 0.1, std };
-            let estimate = kl_monte_carlo(
-                &stream(),
-                START,
-                scale,
-                &mean,
-                &rho,
-                &prior,
-                0.7,
-                by_mean,
-                by_rho,
-            );
+            let estimate =
+                kl_monte_carlo(&stream(), START, scale, &mean, &rho, &prior, 0.7, by_mean, by_rho);
             // The values hold the library's ln(std), exact on every machine for 1 only.
             if std == 1.0 {
                 all.extend([analytic.to_bits(), estimate.to_bits()]);
             }
         }
-        all.extend(
-            grad_mean
-                .iter()
-                .chain(&grad_rho)
-                .map(|x| u64::from(x.to_bits())),
-        );
+        all.extend(grad_mean.iter().chain(&grad_rho).map(|x| u64::from(x.to_bits())));
     }
     all
 }
@@ -163,23 +139,14 @@ fn all_levels_give_the_same_bits() {
 /// A hash of all bits, written down once: it must come out on every machine and in every release.
 #[test]
 fn the_bits_are_those_of_every_other_machine() {
-    let hash = results()
-        .into_iter()
-        .fold(0xCBF2_9CE4_8422_2325u64, |hash, word| {
-            (hash ^ word).wrapping_mul(0x0000_0100_0000_01B3)
-        });
+    let hash = results().into_iter().fold(0xCBF2_9CE4_8422_2325u64, |hash, word| {
+        (hash ^ word).wrapping_mul(0x0000_0100_0000_01B3)
+    });
     assert_eq!(hash, 0x2DF3_4025_5621_93E9);
 }
 
 #[test]
 #[should_panic(expected = "differ in length")]
 fn slices_of_different_lengths_are_refused() {
-    sample(
-        &stream(),
-        0,
-        Scale::Exp,
-        &[0.0; 3],
-        &[0.0; 2],
-        &mut [0.0; 3],
-    );
+    sample(&stream(), 0, Scale::Exp, &[0.0; 3], &[0.0; 2], &mut [0.0; 3]);
 }

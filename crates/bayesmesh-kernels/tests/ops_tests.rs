@@ -6,10 +6,7 @@ use bayesmesh_kernels::ops::{dropout, dropout_composed, sample, sample_composed}
 use bayesmesh_kernels::stream::{Purpose, Stream};
 use burn::tensor::{Device, Tensor, TensorData};
 
-const STREAM: Stream = Stream::new(11, Purpose::Weights)
-    .at_step(3)
-    .at_draw(2)
-    .at_tensor(5);
+const STREAM: Stream = Stream::new(11, Purpose::Weights).at_step(3).at_draw(2).at_tensor(5);
 
 fn tensor(values: &[f32]) -> Tensor<1> {
     let device = Device::flex().autodiff();
@@ -23,9 +20,7 @@ fn to_vec(tensor: Tensor<1>) -> Vec<f32> {
 /// Values of moderate size from a stream of their own.
 fn numbers(tensor: u32, n: usize) -> Vec<f32> {
     let mut values = vec![0.0; n];
-    Stream::new(1, Purpose::Synthesis)
-        .at_tensor(tensor)
-        .fill_normal(0, &mut values);
+    Stream::new(1, Purpose::Synthesis).at_tensor(tensor).fill_normal(0, &mut values);
     values
 }
 
@@ -46,12 +41,7 @@ fn sample_with_gradients(sample: Sample, scale: Scale, n: usize) -> [Vec<f32>; 3
     let w = sample(mean.clone(), rho.clone(), STREAM, scale);
     let loss = (w.clone().square() * tensor(&numbers(2, n))).sum();
     let grads = loss.backward();
-    [
-        w.inner(),
-        mean.grad(&grads).unwrap(),
-        rho.grad(&grads).unwrap(),
-    ]
-    .map(to_vec)
+    [w.inner(), mean.grad(&grads).unwrap(), rho.grad(&grads).unwrap()].map(to_vec)
 }
 
 #[test]
@@ -79,28 +69,19 @@ fn gradients_of_sampling_agree_with_finite_differences() {
         let terms = |mean: &[f32], rho: &[f32]| -> Vec<f64> {
             let w = to_vec(sample(tensor(mean), tensor(rho), STREAM, scale).inner());
             let squares = w.iter().map(|&w| f64::from(w).powi(2));
-            squares
-                .zip(&weight)
-                .map(|(square, &c)| square * f64::from(c))
-                .collect()
+            squares.zip(&weight).map(|(square, &c)| square * f64::from(c)).collect()
         };
         let step = 1.0 / 256.0; // exact in single precision
         let moved =
             |values: &[f32], by: f32| -> Vec<f32> { values.iter().map(|v| v + by).collect() };
         let differences = |plus: Vec<f64>, minus: Vec<f64>| -> Vec<f32> {
             let pairs = plus.iter().zip(&minus);
-            pairs
-                .map(|(p, m)| ((p - m) / (2.0 * f64::from(step))) as f32)
-                .collect()
+            pairs.map(|(p, m)| ((p - m) / (2.0 * f64::from(step))) as f32).collect()
         };
-        let by_mean = differences(
-            terms(&moved(&mean, step), &rho),
-            terms(&moved(&mean, -step), &rho),
-        );
-        let by_rho = differences(
-            terms(&mean, &moved(&rho, step)),
-            terms(&mean, &moved(&rho, -step)),
-        );
+        let by_mean =
+            differences(terms(&moved(&mean, step), &rho), terms(&moved(&mean, -step), &rho));
+        let by_rho =
+            differences(terms(&mean, &moved(&rho, step)), terms(&mean, &moved(&rho, -step)));
         assert_close(&grad_mean, &by_mean, 2e-4);
         assert_close(&grad_rho, &by_rho, 2e-4);
     }
@@ -109,16 +90,12 @@ fn gradients_of_sampling_agree_with_finite_differences() {
 #[test]
 fn only_what_is_tracked_gets_a_gradient() {
     let (mean, rho) = (tensor(&[0.5, 1.0]).require_grad(), tensor(&[0.1, 0.2]));
-    let grads = sample(mean.clone(), rho.clone(), STREAM, Scale::Exp)
-        .sum()
-        .backward();
+    let grads = sample(mean.clone(), rho.clone(), STREAM, Scale::Exp).sum().backward();
     assert_eq!(to_vec(mean.grad(&grads).unwrap()), [1.0, 1.0]);
     assert!(rho.grad(&grads).is_none());
 
     let (mean, rho) = (tensor(&[0.5, 1.0]), tensor(&[0.1, 0.2]).require_grad());
-    let grads = sample(mean.clone(), rho.clone(), STREAM, Scale::Exp)
-        .sum()
-        .backward();
+    let grads = sample(mean.clone(), rho.clone(), STREAM, Scale::Exp).sum().backward();
     assert!(mean.grad(&grads).is_none());
     let mut noise = [0.0; 2];
     STREAM.fill_normal(0, &mut noise);
@@ -132,11 +109,7 @@ fn samples_have_the_mean_and_the_deviation_asked_for() {
     let (mean, rho) = (tensor(&vec![2.0; n]), tensor(&vec![0.5f32.ln(); n]));
     let w = to_vec(sample(mean, rho, STREAM, Scale::Exp).inner());
     let average = w.iter().map(|&w| f64::from(w)).sum::<f64>() / n as f64;
-    let variance = w
-        .iter()
-        .map(|&w| (f64::from(w) - average).powi(2))
-        .sum::<f64>()
-        / n as f64;
+    let variance = w.iter().map(|&w| (f64::from(w) - average).powi(2)).sum::<f64>() / n as f64;
     // Five standard errors: 0.5/√n and 0.25·√(2/n).
     assert!((average - 2.0).abs() < 0.008, "{average}");
     assert!((variance - 0.25).abs() < 0.0056, "{variance}");
@@ -149,10 +122,7 @@ fn dropout_with_gradient(
     let units = 5;
     let values = numbers(3, 8 * units);
     let values = &values[rows.start * units..rows.end * units];
-    let x = tensor(values)
-        .reshape([rows.len(), units])
-        .detach()
-        .require_grad();
+    let x = tensor(values).reshape([rows.len(), units]).detach().require_grad();
     let stream = Stream::new(2, Purpose::Dropout).at_draw(1);
     let y = dropout(x.clone(), stream, (rows.start * units) as u64, 0.3);
     let grads = y.clone().square().sum().backward();
@@ -182,9 +152,6 @@ fn the_gradient_of_dropout_is_the_mask() {
     // d/dx Σ y² = 2·y·m/(1−p), and y = x·m/(1−p).
     for (y, grad) in y.iter().zip(&grad) {
         let expected = 2.0 * y * if *y == 0.0 { 0.0 } else { 1.0 / 0.7 };
-        assert!(
-            (grad - expected).abs() < 1e-5 * (1.0 + expected.abs()),
-            "{grad} {expected}"
-        );
+        assert!((grad - expected).abs() < 1e-5 * (1.0 + expected.abs()), "{grad} {expected}");
     }
 }

@@ -30,12 +30,7 @@ fn normals(stream: &Stream, length: usize) -> Vec<f32> {
 fn moments(values: &[f32]) -> [f64; 4] {
     let n = values.len() as f64;
     let mean = values.iter().map(|&x| f64::from(x)).sum::<f64>() / n;
-    let central = |power| {
-        values
-            .iter()
-            .map(|&x| (f64::from(x) - mean).powi(power))
-            .sum::<f64>()
-    };
+    let central = |power| values.iter().map(|&x| (f64::from(x) - mean).powi(power)).sum::<f64>();
     let variance = central(2) / n;
     [
         mean,
@@ -53,30 +48,14 @@ fn moments_are_right() {
         // Standard errors over √n. Uniform: σ, √(μ₄ − σ⁴), and for skewness and kurtosis the delta
         // method from the central moments up to the eighth. Normal: 1, √2, √6, √24.
         let uniform = moments(&uniforms(&Stream::new(seed, Purpose::Synthesis), n));
-        let expected = [
-            (0.5, 0.288_675),
-            (1.0 / 12.0, 0.074_536),
-            (0.0, 1.43427),
-            (-1.2, 1.14742),
-        ];
+        let expected = [(0.5, 0.288_675), (1.0 / 12.0, 0.074_536), (0.0, 1.43427), (-1.2, 1.14742)];
         for (value, (exact, error)) in uniform.into_iter().zip(expected) {
-            assert!(
-                (value - exact).abs() < 4.0 * error / root,
-                "{seed}: {value} for {exact}"
-            );
+            assert!((value - exact).abs() < 4.0 * error / root, "{seed}: {value} for {exact}");
         }
         let normal = moments(&normals(&Stream::new(seed, Purpose::Weights), n));
-        let expected = [
-            (0.0, 1.0),
-            (1.0, 2f64.sqrt()),
-            (0.0, 6f64.sqrt()),
-            (0.0, 24f64.sqrt()),
-        ];
+        let expected = [(0.0, 1.0), (1.0, 2f64.sqrt()), (0.0, 6f64.sqrt()), (0.0, 24f64.sqrt())];
         for (value, (exact, error)) in normal.into_iter().zip(expected) {
-            assert!(
-                (value - exact).abs() < 4.0 * error / root,
-                "{seed}: {value} for {exact}"
-            );
+            assert!((value - exact).abs() < 4.0 * error / root, "{seed}: {value} for {exact}");
         }
     }
 }
@@ -111,15 +90,9 @@ fn kolmogorov_smirnov_accepts_uniform_and_normal() {
         let uniform = uniforms(&Stream::new(seed, Purpose::Shuffle), n);
         assert!(uniform.iter().all(|u| (0.0..1.0).contains(u)));
         let statistic = kolmogorov_smirnov(uniform, |x| x);
-        assert!(
-            (0.37..2.23).contains(&statistic),
-            "uniform, seed {seed}: {statistic}"
-        );
+        assert!((0.37..2.23).contains(&statistic), "uniform, seed {seed}: {statistic}");
         let statistic = kolmogorov_smirnov(normals(&Stream::new(seed, Purpose::Weights), n), phi);
-        assert!(
-            (0.37..2.23).contains(&statistic),
-            "normal, seed {seed}: {statistic}"
-        );
+        assert!((0.37..2.23).contains(&statistic), "normal, seed {seed}: {statistic}");
     }
 }
 
@@ -150,10 +123,7 @@ fn tails_are_right_to_five_and_a_half_sigma() {
 
 /// Two columns that must be independent, with what they are.
 fn pairs() -> Vec<(&'static str, Stream, Stream)> {
-    let base = Stream::new(77, Purpose::Weights)
-        .at_step(10)
-        .at_draw(20)
-        .at_tensor(30);
+    let base = Stream::new(77, Purpose::Weights).at_step(10).at_draw(20).at_tensor(30);
     let mut pairs = vec![
         ("steps", base, base.at_step(11)),
         ("draws", base, base.at_draw(21)),
@@ -161,17 +131,10 @@ fn pairs() -> Vec<(&'static str, Stream, Stream)> {
         ("steps for draws", base.at_step(20).at_draw(10), base),
     ];
     for purposes in PURPOSES.windows(2) {
-        pairs.push((
-            "purposes",
-            Stream::new(77, purposes[0]),
-            Stream::new(77, purposes[1]),
-        ));
+        pairs.push(("purposes", Stream::new(77, purposes[0]), Stream::new(77, purposes[1])));
     }
     for bit in [0, 1, 31, 32, 63] {
-        let (a, b) = (
-            Stream::new(0, Purpose::Weights),
-            Stream::new(1 << bit, Purpose::Weights),
-        );
+        let (a, b) = (Stream::new(0, Purpose::Weights), Stream::new(1 << bit, Purpose::Weights));
         pairs.push(("seeds", a, b));
     }
     pairs
@@ -195,33 +158,21 @@ fn joint_chi_square(a: &[f32], b: &[f32]) -> f64 {
 
 fn chi_square(counts: &[u32]) -> f64 {
     let expected = counts.iter().sum::<u32>() as f64 / counts.len() as f64;
-    counts
-        .iter()
-        .map(|&count| (f64::from(count) - expected).powi(2) / expected)
-        .sum()
+    counts.iter().map(|&count| (f64::from(count) - expected).powi(2) / expected).sum()
 }
 
 fn assert_independent(what: &str, a: &Stream, b: &Stream, lag: usize) {
     let n = 1 << 20;
     let (u, v) = (uniforms(a, n), &uniforms(b, n + lag)[lag..]);
     let deviations = joint_chi_square(&u, v);
-    assert!(
-        deviations.abs() < 4.0,
-        "{what}: χ² is {deviations} deviations off"
-    );
+    assert!(deviations.abs() < 4.0, "{what}: χ² is {deviations} deviations off");
     let (z, w) = (normals(a, n), &normals(b, n + lag)[lag..]);
     let squares = |values: &[f32]| values.iter().map(|x| x * x).collect::<Vec<_>>();
-    let correlations = [
-        correlation(&u, v),
-        correlation(&z, w),
-        correlation(&squares(&z), &squares(w)),
-    ];
+    let correlations =
+        [correlation(&u, v), correlation(&z, w), correlation(&squares(&z), &squares(w))];
     for correlation in correlations {
         let deviations = correlation * (n as f64).sqrt();
-        assert!(
-            deviations.abs() < 4.0,
-            "{what}: correlation {deviations} deviations off"
-        );
+        assert!(deviations.abs() < 4.0, "{what}: correlation {deviations} deviations off");
     }
 }
 
@@ -253,13 +204,7 @@ fn bernoulli_has_its_rate() {
             (out.iter().sum::<f32>() as f64 - n as f64 * p) / (n as f64 * p * (1.0 - p)).sqrt();
         assert!(off.abs() < 4.0, "{probability}: {off} deviations off");
     }
-    for (probability, value) in [
-        (0.0, 0.0),
-        (-1.0, 0.0),
-        (f32::NAN, 0.0),
-        (1.0, 1.0),
-        (2.0, 1.0),
-    ] {
+    for (probability, value) in [(0.0, 0.0), (-1.0, 0.0), (f32::NAN, 0.0), (1.0, 1.0), (2.0, 1.0)] {
         Stream::new(3, Purpose::Dropout).fill_bernoulli(0, probability, &mut out);
         assert!(out.iter().all(|&x| x == value), "{probability}");
     }
@@ -286,16 +231,10 @@ fn below_is_uniform_and_below() {
 fn all_permutations_are_equally_likely() {
     let mut counts = [0u32; 120];
     for step in 0..120_000 {
-        let order = Stream::new(7, Purpose::Shuffle)
-            .at_step(step)
-            .permutation(5);
+        let order = Stream::new(7, Purpose::Shuffle).at_step(step).permutation(5);
         // The number of the permutation in the factorial system.
         let rank = (0..5).fold(0, |rank, i| {
-            rank * (5 - i)
-                + order[i + 1..]
-                    .iter()
-                    .filter(|&&later| later < order[i])
-                    .count()
+            rank * (5 - i) + order[i + 1..].iter().filter(|&&later| later < order[i]).count()
         });
         counts[rank] += 1;
     }

@@ -29,16 +29,8 @@ fn reference_block(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
     for _ in 0..10 {
         let (high0, low0) = product(0xD251_1F53, counter[0]);
         let (high1, low1) = product(0xCD9E_8D57, counter[2]);
-        counter = [
-            high1 ^ counter[1] ^ key[0],
-            low1,
-            high0 ^ counter[3] ^ key[1],
-            low0,
-        ];
-        key = [
-            key[0].wrapping_add(0x9E37_79B9),
-            key[1].wrapping_add(0xBB67_AE85),
-        ];
+        counter = [high1 ^ counter[1] ^ key[0], low1, high0 ^ counter[3] ^ key[1], low0];
+        key = [key[0].wrapping_add(0x9E37_79B9), key[1].wrapping_add(0xBB67_AE85)];
     }
     counter
 }
@@ -46,16 +38,8 @@ fn reference_block(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
 #[test]
 fn the_generator_gives_the_known_answers_of_random123() {
     let answers = [
-        (
-            [0; 4],
-            [0; 2],
-            [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8],
-        ),
-        (
-            [!0; 4],
-            [!0; 2],
-            [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd],
-        ),
+        ([0; 4], [0; 2], [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]),
+        ([!0; 4], [!0; 2], [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]),
         (
             [0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344],
             [0xa409_3822, 0x299f_31d0],
@@ -74,10 +58,7 @@ fn the_generator_gives_the_known_answers_of_random123() {
 fn every_part_of_the_name_is_where_the_format_says() {
     let (seed, step, draw, tensor) = (0x0123_4567_89AB_CDEF, 0xDEAD_BEEF, 0x8000_0001, 0xFF_FFFE);
     for (number, purpose) in PURPOSES.into_iter().enumerate() {
-        let stream = Stream::new(seed, purpose)
-            .at_tensor(3)
-            .at_step(step)
-            .at_draw(draw);
+        let stream = Stream::new(seed, purpose).at_tensor(3).at_step(step).at_draw(draw);
         let stream = stream.at_tensor(tensor);
         let last = tensor | (number as u32) << 24;
         for start in [0, 5, Stream::ELEMENTS - 600] {
@@ -119,10 +100,7 @@ fn fillings(stream: &Stream, start: u64, length: usize) -> [Vec<u32>; 4] {
 
 #[test]
 fn any_piece_is_the_slice_of_the_whole() {
-    let stream = Stream::new(11, Purpose::Dropout)
-        .at_step(2)
-        .at_draw(3)
-        .at_tensor(4);
+    let stream = Stream::new(11, Purpose::Dropout).at_step(2).at_draw(3).at_tensor(4);
     let whole = fillings(&stream, 0, 1500);
     for start in (0..300).chain([511, 512, 513, 1023]) {
         for length in [0, 1, 2, 3, 4, 5, 7, 8, 31, 64, 127, 128, 129, 255, 257, 400] {
@@ -141,10 +119,7 @@ fn all_levels_give_the_same_bits() {
     let stream = Stream::new(12, Purpose::Weights).at_step(9);
     let baseline = Level::Baseline.force(|| fillings(&stream, 3, 100_003));
     for level in Level::available() {
-        assert!(
-            baseline == level.force(|| fillings(&stream, 3, 100_003)),
-            "{level:?}"
-        );
+        assert!(baseline == level.force(|| fillings(&stream, 3, 100_003)), "{level:?}");
     }
     assert!(baseline == fillings(&stream, 3, 100_003));
 }
@@ -152,16 +127,11 @@ fn all_levels_give_the_same_bits() {
 /// A hash of all bits, written down once: it must come out on every machine and in every release.
 #[test]
 fn the_bits_are_those_of_every_other_machine() {
-    let stream = Stream::new(2026, Purpose::Weights)
-        .at_step(1)
-        .at_draw(2)
-        .at_tensor(3);
+    let stream = Stream::new(2026, Purpose::Weights).at_step(1).at_draw(2).at_tensor(3);
     let hashes = fillings(&stream, 0, 1 << 20).map(|words| {
-        words
-            .into_iter()
-            .fold(0xCBF2_9CE4_8422_2325u64, |hash, word| {
-                (hash ^ u64::from(word)).wrapping_mul(0x0000_0100_0000_01B3)
-            })
+        words.into_iter().fold(0xCBF2_9CE4_8422_2325u64, |hash, word| {
+            (hash ^ u64::from(word)).wrapping_mul(0x0000_0100_0000_01B3)
+        })
     });
     let expected = [
         0x6619_941C_2C23_A047, // bits
@@ -179,14 +149,6 @@ fn a_permutation_is_one() {
         let mut sorted = order.clone();
         sorted.sort_unstable();
         assert!(sorted.into_iter().eq(0..n), "{n}");
-        assert!(
-            n < 63
-                || order
-                    .into_iter()
-                    .enumerate()
-                    .filter(|(i, p)| i == p)
-                    .count()
-                    < 8
-        );
+        assert!(n < 63 || order.into_iter().enumerate().filter(|(i, p)| i == p).count() < 8);
     }
 }

@@ -22,16 +22,10 @@ pub trait Target: Clone + Send {
 
 impl Target for Tensor<1, Int> {
     fn truth(&self) -> Truth {
-        let labels = self
-            .clone()
-            .try_into_vec_as::<i64>()
-            .expect("integers can be read back");
+        let labels = self.clone().try_into_vec_as::<i64>().expect("integers can be read back");
         // A negative label becomes one that no network has a class for, and is reported as such.
         Truth::Labels(
-            labels
-                .into_iter()
-                .map(|l| usize::try_from(l).unwrap_or(usize::MAX))
-                .collect(),
+            labels.into_iter().map(|l| usize::try_from(l).unwrap_or(usize::MAX)).collect(),
         )
     }
 }
@@ -136,10 +130,7 @@ impl<I: Rows, T: Rows + Target> Dataset for TensorDataset<I, T> {
     }
 
     fn batch(&self, rows: &[usize], device: &Device) -> Result<(I, T)> {
-        Ok((
-            self.inputs.select_rows(rows, device),
-            self.targets.select_rows(rows, device),
-        ))
+        Ok((self.inputs.select_rows(rows, device), self.targets.select_rows(rows, device)))
     }
 }
 
@@ -161,12 +152,7 @@ impl Batches {
                  choose a batch between 1 and {examples}"
             )));
         }
-        Ok(Self {
-            seed,
-            examples,
-            batch,
-            epoch: None,
-        })
+        Ok(Self { seed, examples, batch, epoch: None })
     }
 
     pub fn steps_per_epoch(&self) -> usize {
@@ -218,9 +204,6 @@ mod tests {
     fn impossible_batches_are_refused() {
         assert!(Batches::new(0, 10, 0).is_err());
         let message = Batches::new(0, 10, 11).unwrap_err().to_string();
-        assert!(
-            message.contains("11") && message.contains("10"),
-            "{message}"
-        );
+        assert!(message.contains("11") && message.contains("10"), "{message}");
     }
 }

@@ -28,14 +28,7 @@ pub struct Draw {
 impl Draw {
     /// Draw `index` of training step `step`.
     pub fn new(seed: u64, step: u32, index: u32) -> Self {
-        Self {
-            seed,
-            step,
-            index,
-            first_row: 0,
-            dropout: true,
-            dropout_calls: Cell::new(0),
-        }
+        Self { seed, step, index, first_row: 0, dropout: true, dropout_calls: Cell::new(0) }
     }
 
     /// Draw `index` for prediction: the same posterior, other random numbers than any step.
@@ -70,9 +63,7 @@ impl Draw {
 
     /// The stream of this draw for one purpose.
     pub fn stream(&self, purpose: Purpose) -> Stream {
-        Stream::new(self.seed, purpose)
-            .at_step(self.step)
-            .at_draw(self.index)
+        Stream::new(self.seed, purpose).at_step(self.step).at_draw(self.index)
     }
 
     /// Inverted dropout with a mask per example and unit: `y = x·m/(1−p)`, `m ~ Bernoulli(1−p)`.

@@ -30,4 +30,4 @@ pub use loss::Loss;
 pub use network::Network;
 pub use posterior::{McDropout, MeanField, Point, Posterior, Prior, Scale};
 pub use predict::Predictive;
-pub use trainer::{Settings, Trainer};
+pub use trainer::{Length, Settings, Trainer};

@@ -37,22 +37,13 @@ impl Predictive {
             Reading::Logits | Reading::Values => (columns, raw, Vec::new()),
             Reading::MeanAndLogVariance => {
                 let outputs = columns / 2;
-                let halves = raw
-                    .chunks_exact(columns.max(1))
-                    .map(|row| row.split_at(outputs));
+                let halves = raw.chunks_exact(columns.max(1)).map(|row| row.split_at(outputs));
                 let (means, logs): (Vec<&[f32]>, Vec<&[f32]>) = halves.unzip();
                 let variances = logs.concat().into_iter().map(f32::exp).collect();
                 (outputs, means.concat(), variances)
             }
         };
-        Self {
-            reading,
-            draws,
-            rows,
-            outputs,
-            values,
-            noise_variances,
-        }
+        Self { reading, draws, rows, outputs, values, noise_variances }
     }
 
     /// How many draws.
@@ -96,38 +87,23 @@ impl Predictive {
 
     /// The mean over draws, `[rows, outputs]`: class probabilities or predicted values.
     pub fn mean(&self) -> Vec<f32> {
-        self.moments()
-            .0
-            .into_iter()
-            .map(|mean| mean as f32)
-            .collect()
+        self.moments().0.into_iter().map(|mean| mean as f32).collect()
     }
 
     /// The standard deviation over draws (unbiased), `[rows, outputs]`: what the model does not
     /// know. Zero for a single draw.
     pub fn epistemic_std(&self) -> Vec<f32> {
-        self.moments()
-            .1
-            .into_iter()
-            .map(|variance| variance.sqrt() as f32)
-            .collect()
+        self.moments().1.into_iter().map(|variance| variance.sqrt() as f32).collect()
     }
 
     /// The standard deviation of the prediction, `[rows, outputs]`: spread over draws and, where
     /// the network predicts it, noise: `√(Var_s ŷ_s + mean_s v_s)`.
     pub fn std(&self) -> Vec<f32> {
         let cells = self.cells();
-        let variances = self
-            .moments()
-            .1
-            .into_iter()
-            .enumerate()
-            .map(|(cell, variance)| {
-                let noise: f64 = over_draws(&self.noise_variances, cells, cell)
-                    .map(f64::from)
-                    .sum();
-                variance + noise / self.draws as f64
-            });
+        let variances = self.moments().1.into_iter().enumerate().map(|(cell, variance)| {
+            let noise: f64 = over_draws(&self.noise_variances, cells, cell).map(f64::from).sum();
+            variance + noise / self.draws as f64
+        });
         variances.map(|variance| variance.sqrt() as f32).collect()
     }
 
@@ -135,10 +111,7 @@ impl Predictive {
     /// variance those of the draws, linearly interpolated; with one, those of the mixture of
     /// Gaussians.
     pub fn quantiles(&self, levels: &[f64]) -> Result<Vec<Vec<f32>>> {
-        if let Some(level) = levels
-            .iter()
-            .find(|level| !(**level > 0.0 && **level < 1.0))
-        {
+        if let Some(level) = levels.iter().find(|level| !(**level > 0.0 && **level < 1.0)) {
             return Err(Error::Setting(format!(
                 "a quantile level of {level} is not possible; choose one between 0 and 1"
             )));
@@ -184,11 +157,7 @@ impl Predictive {
                     .to_owned(),
             ));
         }
-        Ok(ClassUncertainty::from_draws(
-            &self.values,
-            self.draws,
-            self.outputs,
-        )?)
+        Ok(ClassUncertainty::from_draws(&self.values, self.draws, self.outputs)?)
     }
 }
 
@@ -209,9 +178,7 @@ fn mixture_quantile(means: &[f32], variances: &[f32], level: f64) -> f64 {
     let mut low = ends.clone().fold(f64::INFINITY, f64::min);
     let mut high = ends.fold(f64::NEG_INFINITY, f64::max);
     let cdf = |x: f64| {
-        let sum: f64 = components()
-            .map(|(mean, std)| normal::cdf((x - mean) / std))
-            .sum();
+        let sum: f64 = components().map(|(mean, std)| normal::cdf((x - mean) / std)).sum();
         sum / means.len() as f64
     };
     for _ in 0..60 {
@@ -260,9 +227,7 @@ fn predict_rows<P: Posterior>(
     seed: u64,
 ) -> Result<Predictive> {
     if draws == 0 {
-        return Err(Error::Setting(
-            "a prediction needs at least one draw".to_owned(),
-        ));
+        return Err(Error::Setting("a prediction needs at least one draw".to_owned()));
     }
     let snapshot = posterior.parameters().snapshot();
     let mut local = Vec::new();
@@ -313,12 +278,7 @@ where
                 .get_or_insert_with(|| ClassificationScores::new(classes))
                 .add(&prediction.mean(), &labels)?,
             (Truth::Values(values), Reading::Values | Reading::MeanAndLogVariance) => regression
-                .add(
-                    &prediction.mean(),
-                    &prediction.std(),
-                    &values,
-                    prediction.values(),
-                )?,
+                .add(&prediction.mean(), &prediction.std(), &values, prediction.values())?,
             (truth, _) => {
                 let found = match truth {
                     Truth::Labels(_) => "class labels",
@@ -332,8 +292,7 @@ where
     }
     // A data rank without rows learns the number of classes from the others.
     let mut known = [classes as f64];
-    mesh.world
-        .all_reduce_f64(&mut known, Operation::Max, Reduce::Fast)?;
+    mesh.world.all_reduce_f64(&mut known, Operation::Max, Reduce::Fast)?;
     let mut scores: Box<dyn MetricSet> = match reading {
         Reading::Logits => {
             Box::new(classification.unwrap_or_else(|| ClassificationScores::new(known[0] as usize)))
@@ -342,8 +301,7 @@ where
     };
     // The sample ranks of a shard hold the same statistics, so only the data axis is summed.
     let mut statistics = scores.statistics();
-    mesh.data
-        .all_reduce_f64(&mut statistics, Operation::Sum, Reduce::Reproducible)?;
+    mesh.data.all_reduce_f64(&mut statistics, Operation::Sum, Reduce::Reproducible)?;
     scores.set_statistics(&statistics)?;
     Ok(scores.scores())
 }

@@ -14,9 +14,8 @@ use bayesmesh::{
 use burn::tensor::Tensor;
 use common::{Mlp, classification, distance, regression};
 
-const MESHES: [&str; 12] = [
-    "1x1", "2x1", "1x2", "3x1", "1x3", "4x1", "1x4", "2x2", "8x1", "1x8", "2x4", "4x2",
-];
+const MESHES: [&str; 12] =
+    ["1x1", "2x1", "1x2", "3x1", "1x3", "4x1", "1x4", "2x2", "8x1", "1x8", "2x4", "4x2"];
 
 /// Neither the draws nor the rows divide evenly by 2, 3, 4 or 8.
 const SAMPLES: usize = 11;
@@ -31,26 +30,17 @@ fn settings() -> Settings {
         kl_warmup: 3,
         clip_norm: Some(2.0),
         schedule: Schedule::Constant { rate: 0.05 },
-        optimizer: OptimizerConfig::Sgd {
-            momentum: 0.9,
-            weight_decay: 0.0,
-        },
+        optimizer: OptimizerConfig::Sgd { momentum: 0.9, weight_decay: 0.0 },
         ..Settings::default()
     }
 }
 
 fn mean_field(outputs: usize) -> MeanField<Mlp> {
-    MeanField::new(
-        Mlp::new(5, 8, outputs, 0.2),
-        Prior::Normal {
-            mean: 0.0,
-            std: 1.0,
-        },
-    )
-    .unwrap()
-    .with_initial_std(InitialStd::Constant(0.1))
-    .unwrap()
-    .initialised(1)
+    MeanField::new(Mlp::new(5, 8, outputs, 0.2), Prior::normal(0.0, 1.0))
+        .unwrap()
+        .with_initial_std(InitialStd::Constant(0.1))
+        .unwrap()
+        .initialised(1)
 }
 
 /// The parameters after five steps.
@@ -77,11 +67,7 @@ where
     assert!(moved > 1e-3, "five steps changed nothing: {moved}");
     for mesh in MESHES {
         for memory in [Memory::Retain, Memory::Recompute] {
-            let settings = Settings {
-                mesh: mesh.parse().unwrap(),
-                memory,
-                ..settings.clone()
-            };
+            let settings = Settings { mesh: mesh.parse().unwrap(), memory, ..settings.clone() };
             let parallel = train(&posterior, &loss, data, &settings);
             let error = distance(&serial, &parallel);
             assert!(error <= 1e-5, "{mesh}, {memory:?}: off by {error}");
@@ -103,51 +89,29 @@ fn cross_entropy_of_mean_probabilities() {
 
 #[test]
 fn expected_squared_error() {
-    assert_mesh_independent(
-        mean_field(3),
-        ExpectedSquaredError,
-        &regression(40),
-        settings(),
-    );
+    assert_mesh_independent(mean_field(3), ExpectedSquaredError, &regression(40), settings());
 }
 
 #[test]
 fn squared_error_of_mean() {
-    assert_mesh_independent(
-        mean_field(3),
-        SquaredErrorOfMean,
-        &regression(40),
-        settings(),
-    );
+    assert_mesh_independent(mean_field(3), SquaredErrorOfMean, &regression(40), settings());
 }
 
 #[test]
 fn gaussian_of_draws() {
     let loss = GaussianOfDraws::default();
-    let posterior = mean_field(3)
-        .with_initial_std(InitialStd::Constant(0.4))
-        .unwrap();
+    let posterior = mean_field(3).with_initial_std(InitialStd::Constant(0.4)).unwrap();
     assert_mesh_independent(posterior, loss, &regression(40), settings());
 }
 
 #[test]
 fn expected_gaussian() {
-    assert_mesh_independent(
-        mean_field(6),
-        Expected(Gaussian),
-        &regression(40),
-        settings(),
-    );
+    assert_mesh_independent(mean_field(6), Expected(Gaussian), &regression(40), settings());
 }
 
 #[test]
 fn gaussian_mixture() {
-    assert_mesh_independent(
-        mean_field(6),
-        Mixture::new(Gaussian),
-        &regression(40),
-        settings(),
-    );
+    assert_mesh_independent(mean_field(6), Mixture::new(Gaussian), &regression(40), settings());
 }
 
 #[test]
@@ -164,27 +128,13 @@ fn quantile_mixture() {
 
 #[test]
 fn ensemble_crps() {
-    assert_mesh_independent(
-        mean_field(3),
-        EnsembleCrps::default(),
-        &regression(40),
-        settings(),
-    );
-    assert_mesh_independent(
-        mean_field(3),
-        EnsembleCrps::fair(),
-        &regression(40),
-        settings(),
-    );
+    assert_mesh_independent(mean_field(3), EnsembleCrps::default(), &regression(40), settings());
+    assert_mesh_independent(mean_field(3), EnsembleCrps::fair(), &regression(40), settings());
 }
 
 #[test]
 fn monte_carlo_kl_with_a_scale_mixture_prior() {
-    let prior = Prior::ScaleMixture {
-        weight: 0.5,
-        std_wide: 1.0,
-        std_narrow: 0.1,
-    };
+    let prior = Prior::ScaleMixture { weight: 0.5, std_wide: 1.0, std_narrow: 0.1 };
     let posterior = MeanField::new(Mlp::new(5, 8, 3, 0.0), prior)
         .unwrap()
         .with_initial_std(InitialStd::Constant(0.1))
@@ -208,11 +158,8 @@ fn mc_dropout() {
 #[test]
 fn adam_and_adamw() {
     for optimizer in [OptimizerConfig::adam(), OptimizerConfig::adamw()] {
-        let settings = Settings {
-            optimizer,
-            schedule: Schedule::Constant { rate: 1e-3 },
-            ..settings()
-        };
+        let settings =
+            Settings { optimizer, schedule: Schedule::Constant { rate: 1e-3 }, ..settings() };
         assert_mesh_independent(mean_field(3), SquaredErrorOfMean, &regression(40), settings);
     }
 }
@@ -266,11 +213,7 @@ fn fast_sums_differ_in_bits() {
     let posterior = mean_field(3);
     let data = regression(40);
     let run = |ranks: usize| {
-        let settings = Settings {
-            samples: 8,
-            mesh: Mesh::samples(ranks).unwrap(),
-            ..settings()
-        };
+        let settings = Settings { samples: 8, mesh: Mesh::samples(ranks).unwrap(), ..settings() };
         train(&posterior, &ExpectedSquaredError, &data, &settings)
     };
     assert_ne!(run(1), run(4));

@@ -18,11 +18,7 @@ fn golden() -> Value {
 
 /// The numbers of a list, or of the data of a tensor.
 fn numbers(value: &Value) -> Vec<f64> {
-    let list = value
-        .get("data")
-        .unwrap_or(value)
-        .as_array()
-        .expect("a list");
+    let list = value.get("data").unwrap_or(value).as_array().expect("a list");
     list.iter().map(|x| x.as_f64().expect("a number")).collect()
 }
 
@@ -36,21 +32,14 @@ fn labels(value: &Value) -> Vec<usize> {
 
 fn score(metric: &impl Metric, name: &str) -> f64 {
     let scores = metric.scores();
-    scores
-        .iter()
-        .find(|score| score.name == name)
-        .expect(name)
-        .value
+    scores.iter().find(|score| score.name == name).expect(name).value
 }
 
 #[track_caller]
 fn assert_agrees(name: &str, actual: f64, expected: &Value) {
     let expected = expected.as_f64().expect(name);
     let tolerance = 1e-6 * expected.abs();
-    assert!(
-        (actual - expected).abs() <= tolerance,
-        "{name}: {actual} is not {expected}"
-    );
+    assert!((actual - expected).abs() <= tolerance, "{name}: {actual} is not {expected}");
 }
 
 #[track_caller]
@@ -73,16 +62,8 @@ fn proper_scores_of_probabilities() {
     let case = &golden()["classification"];
     let accuracy = score(&added(Accuracy::new(), case), "accuracy");
     assert_agrees("accuracy", accuracy, &case["accuracy_f64"]);
-    assert_agrees(
-        "nll",
-        score(&added(Nll::new(), case), "nll"),
-        &case["nll_f64"],
-    );
-    assert_agrees(
-        "brier",
-        score(&added(Brier::new(), case), "brier"),
-        &case["brier_f64"],
-    );
+    assert_agrees("nll", score(&added(Nll::new(), case), "nll"), &case["nll_f64"]);
+    assert_agrees("brier", score(&added(Brier::new(), case), "brier"), &case["brier_f64"]);
 }
 
 #[test]
@@ -144,11 +125,7 @@ fn crps_of_every_example() {
     let mut metric = CrpsEnsemble::new();
     metric.add(&draws, &target).unwrap();
     for name in ["crps_ensemble", "crps_ensemble_fair"] {
-        assert_agrees(
-            name,
-            score(&metric, name),
-            &case[format!("mean_{name}_f64")],
-        );
+        assert_agrees(name, score(&metric, name), &case[format!("mean_{name}_f64")]);
     }
 }
 
@@ -167,14 +144,9 @@ fn coverage_of_gaussian_intervals() {
     let regression = &golden()["regression"];
     let (mean, std) = (floats(&regression["mean"]), floats(&regression["std"]));
     let target = floats(&regression["targets"]);
-    for case in [
-        &regression["coverage_50_90"],
-        &regression["coverage_deciles"],
-    ] {
+    for case in [&regression["coverage_50_90"], &regression["coverage_deciles"]] {
         let levels = numbers(&case["levels"]);
-        let quantiles = levels
-            .iter()
-            .map(|level| normal::quantile(0.5 + 0.5 * level));
+        let quantiles = levels.iter().map(|level| normal::quantile(0.5 + 0.5 * level));
         for (q, expected) in quantiles.zip(numbers(&case["normal_quantiles"])) {
             assert!((q - expected).abs() < 1e-12, "{q} is not {expected}");
         }
@@ -184,11 +156,7 @@ fn coverage_of_gaussian_intervals() {
         assert_all_agree("coverage", &observed, &case["coverage_f64"]);
         let mut calibration = RegressionCalibration::at_levels(&levels).unwrap();
         calibration.add(&mean, &std, &target).unwrap();
-        assert_agrees(
-            "mace",
-            score(&calibration, "mace"),
-            &case["coverage_error_f64"],
-        );
+        assert_agrees("mace", score(&calibration, "mace"), &case["coverage_error_f64"]);
     }
 }
 
@@ -197,26 +165,12 @@ fn coverage_of_gaussian_intervals() {
 fn families_of_metrics() {
     let golden = golden();
     let find = |set: &dyn MetricSet, name: &str| {
-        set.scores()
-            .into_iter()
-            .find(|score| score.name == name)
-            .expect(name)
-            .value
+        set.scores().into_iter().find(|score| score.name == name).expect(name).value
     };
     let case = &golden["classification"];
     let mut set = ClassificationScores::new(3);
-    set.add(
-        &floats(&case["mean_probabilities"]),
-        &labels(&case["labels"]),
-    )
-    .unwrap();
-    let names = [
-        "accuracy",
-        "nll",
-        "brier",
-        "ece",
-        "unweighted_calibration_error",
-    ];
+    set.add(&floats(&case["mean_probabilities"]), &labels(&case["labels"])).unwrap();
+    let names = ["accuracy", "nll", "brier", "ece", "unweighted_calibration_error"];
     for name in names.into_iter().chain(["classwise_calibration_error"]) {
         assert_agrees(name, find(&set, name), &case[format!("{name}_f64")]);
     }
@@ -224,13 +178,7 @@ fn families_of_metrics() {
     let case = &golden["regression"];
     let mut set = RegressionScores::new(case["samples"].as_u64().unwrap() as usize);
     let (mean, std) = (floats(&case["mean"]), floats(&case["std"]));
-    set.add(
-        &mean,
-        &std,
-        &floats(&case["targets"]),
-        &floats(&case["draws"]),
-    )
-    .unwrap();
+    set.add(&mean, &std, &floats(&case["targets"]), &floats(&case["draws"])).unwrap();
     for name in ["rmse", "mae"] {
         assert_agrees(name, find(&set, name), &case[format!("{name}_f64")]);
     }

@@ -39,20 +39,11 @@ impl MeshComm {
             });
         }
         if world.size() != mesh.size() {
-            return Err(MeshError::WorldSize {
-                mesh,
-                world: world.size(),
-            });
+            return Err(MeshError::WorldSize { mesh, world: world.size() });
         }
         let coordinates = mesh.coordinates(world.rank());
         let samples = world.split(coordinates.data)?;
         let data = world.split(coordinates.sample)?;
-        Ok(MeshComm {
-            mesh,
-            coordinates,
-            world,
-            samples,
-            data,
-        })
+        Ok(MeshComm { mesh, coordinates, world, samples, data })
     }
 }

@@ -33,13 +33,7 @@ struct Turn<'a>(&'a Seat);
 
 impl ThreadCommunicator {
     pub(super) fn new(group: Arc<Group>, rank: usize) -> Self {
-        ThreadCommunicator {
-            seat: Arc::new(Seat {
-                group,
-                rank,
-                busy: AtomicBool::new(false),
-            }),
-        }
+        ThreadCommunicator { seat: Arc::new(Seat { group, rank, busy: AtomicBool::new(false) }) }
     }
 
     fn all_reduce_elements<T: Copy + PartialOrd + Add<Output = T>>(
@@ -50,11 +44,7 @@ impl ThreadCommunicator {
         reduce: Reduce,
     ) -> Result<(), CommError> {
         let Turn(seat) = &self.seat.turn()?;
-        let call = Call::AllReduce {
-            element,
-            operation,
-            reduce,
-        };
+        let call = Call::AllReduce { element, operation, reduce };
         let exchange = Exchange::open(&seat.group, seat.rank, call, values)?;
         match operation {
             Operation::Sum => exchange.all_reduce(|left, right| join(left, right, |l, r| l + r)),
@@ -65,10 +55,7 @@ impl ThreadCommunicator {
 
     /// Begins and ends a call that exchanges no values.
     fn meet(&self, call: Call, payload: Payload) -> Result<(), CommError> {
-        self.seat
-            .group
-            .gather(self.seat.rank, Offer { call, payload })
-            .map(|_| ())
+        self.seat.group.gather(self.seat.rank, Offer { call, payload }).map(|_| ())
     }
 }
 
@@ -128,10 +115,8 @@ impl Communicator for ThreadCommunicator {
     fn split(&self, colour: usize) -> Result<Box<dyn Communicator>, CommError> {
         let Turn(seat) = &self.seat.turn()?;
         self.meet(Call::Split, Payload::Colour(colour))?;
-        let (group, rank) = seat
-            .group
-            .take_part(seat.rank)
-            .expect("a completed split has a part for every rank");
+        let (group, rank) =
+            seat.group.take_part(seat.rank).expect("a completed split has a part for every rank");
         Ok(Box::new(ThreadCommunicator::new(group, rank)))
     }
 
@@ -144,11 +129,7 @@ impl Seat {
     /// Takes the seat for one call. Two at once, from a second thread or from within a reduction,
     /// could not be told apart by the other ranks.
     fn turn(&self) -> Result<Turn<'_>, CommError> {
-        if self.busy.swap(true, Ordering::Acquire) {
-            Err(CommError::Busy)
-        } else {
-            Ok(Turn(self))
-        }
+        if self.busy.swap(true, Ordering::Acquire) { Err(CommError::Busy) } else { Ok(Turn(self)) }
     }
 }
 
@@ -168,9 +149,5 @@ fn join<T: Copy>(left: &mut [T], right: &[T], operation: impl Fn(T, T) -> T) {
 /// The larger one, or the first that is not a number.
 #[expect(clippy::eq_op, reason = "only NaN differs from itself")]
 fn larger<T: Copy + PartialOrd>(left: T, right: T) -> T {
-    if left >= right || left != left {
-        left
-    } else {
-        right
-    }
+    if left >= right || left != left { left } else { right }
 }

@@ -37,10 +37,7 @@ unsafe impl Send for Buffer {}
 impl Buffer {
     /// A place of no values.
     pub fn empty() -> Self {
-        Buffer {
-            pointer: std::ptr::null_mut(),
-            length: 0,
-        }
+        Buffer { pointer: std::ptr::null_mut(), length: 0 }
     }
 
     /// How many values it holds.
@@ -69,19 +66,13 @@ impl<'a, T: Copy> Exchange<'a, T> {
         call: Call,
         values: &'a mut [T],
     ) -> Result<Self, CommError> {
-        let buffer = Buffer {
-            pointer: values.as_mut_ptr().cast(),
-            length: values.len(),
-        };
+        let buffer = Buffer { pointer: values.as_mut_ptr().cast(), length: values.len() };
         Self::open_buffer(group, rank, call, buffer)
     }
 
     /// Lends `values` to the other ranks for reading only: for [`all_gather`](Self::all_gather).
     pub fn open_to_read(group: &'a Group, rank: usize, values: &'a [T]) -> Result<Self, CommError> {
-        let buffer = Buffer {
-            pointer: values.as_ptr().cast_mut().cast(),
-            length: values.len(),
-        };
+        let buffer = Buffer { pointer: values.as_ptr().cast_mut().cast(), length: values.len() };
         Self::open_buffer(group, rank, Call::AllGather, buffer)
     }
 
@@ -91,20 +82,9 @@ impl<'a, T: Copy> Exchange<'a, T> {
         call: Call,
         buffer: Buffer,
     ) -> Result<Self, CommError> {
-        let offers = group.gather(
-            rank,
-            Offer {
-                call,
-                payload: Payload::Values(buffer),
-            },
-        )?;
+        let offers = group.gather(rank, Offer { call, payload: Payload::Values(buffer) })?;
         let buffers = offers.iter().map(Offer::buffer).collect();
-        Ok(Exchange {
-            group,
-            rank,
-            buffers,
-            own: PhantomData,
-        })
+        Ok(Exchange { group, rank, buffers, own: PhantomData })
     }
 
     /// Combines element by element over the ranks in the order of [`tree`]. `combine` is applied to
@@ -121,10 +101,7 @@ impl<'a, T: Copy> Exchange<'a, T> {
             }
             for rank in 1..size {
                 // SAFETY: as above, with the buffers 0 and `rank`, not 0.
-                unsafe {
-                    self.part_mut(rank, &block)
-                        .copy_from_slice(self.part(0, &block))
-                };
+                unsafe { self.part_mut(rank, &block).copy_from_slice(self.part(0, &block)) };
             }
         }
     }
@@ -155,10 +132,7 @@ impl<'a, T: Copy> Exchange<'a, T> {
         if self.rank != 0 {
             // SAFETY: after the last meeting buffer 0 is only read, and every other buffer touched
             // by its own rank alone.
-            unsafe {
-                self.part_mut(self.rank, &all)
-                    .copy_from_slice(self.part(0, &all))
-            };
+            unsafe { self.part_mut(self.rank, &all).copy_from_slice(self.part(0, &all)) };
         }
         let group = self.group;
         drop(self);
@@ -184,10 +158,7 @@ impl<'a, T: Copy> Exchange<'a, T> {
         if self.rank != root {
             let all = 0..self.buffers[root].length;
             // SAFETY: the buffer of `root` is only read, every other touched by its own rank alone.
-            unsafe {
-                self.part_mut(self.rank, &all)
-                    .copy_from_slice(self.part(root, &all))
-            };
+            unsafe { self.part_mut(self.rank, &all).copy_from_slice(self.part(root, &all)) };
         }
     }
 

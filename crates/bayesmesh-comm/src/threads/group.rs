@@ -161,13 +161,7 @@ impl Group {
 
     /// For every rank that offered a colour, the group of that colour and its rank in it.
     fn parts(&self, offers: &[Offer]) -> Vec<Option<(Arc<Group>, usize)>> {
-        let mut parts = vec![
-            None;
-            offers
-                .iter()
-                .filter(|offer| offer.colour().is_some())
-                .count()
-        ];
+        let mut parts = vec![None; offers.iter().filter(|offer| offer.colour().is_some()).count()];
         for first in 0..parts.len() {
             if parts[first].is_some() {
                 continue;
@@ -202,8 +196,6 @@ impl Group {
     }
 
     fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        self.changed
-            .wait(state)
-            .unwrap_or_else(PoisonError::into_inner)
+        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -9,16 +9,10 @@ use crate::threads::exchange::Buffer;
 /// A collective call, as far as it must be equal on all ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Call {
-    AllReduce {
-        element: &'static str,
-        operation: Operation,
-        reduce: Reduce,
-    },
+    AllReduce { element: &'static str, operation: Operation, reduce: Reduce },
     TreeReduce,
     AllGather,
-    Broadcast {
-        root: usize,
-    },
+    Broadcast { root: usize },
     Barrier,
     Split,
 }
@@ -26,11 +20,7 @@ pub(super) enum Call {
 impl Display for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Call::AllReduce {
-                element,
-                operation,
-                reduce,
-            } => {
+            Call::AllReduce { element, operation, reduce } => {
                 write!(f, "all_reduce({element}, {operation}, {reduce})")
             }
             Call::TreeReduce => f.write_str("tree_reduce"),
@@ -98,10 +88,9 @@ pub(super) fn judge(offers: &[Offer]) -> Result<(), CommError> {
         });
     }
     match call {
-        Call::Broadcast { root } if root >= offers.len() => Err(CommError::RootOutOfRange {
-            root,
-            size: offers.len(),
-        }),
+        Call::Broadcast { root } if root >= offers.len() => {
+            Err(CommError::RootOutOfRange { root, size: offers.len() })
+        }
         _ => Ok(()),
     }
 }

@@ -36,19 +36,9 @@ pub fn run<T: Send, E: Send + Display>(
     }
     let world = World::new(size);
     let group = Group::new(Arc::clone(&world), (0..size).collect());
-    let rank = |rank| {
-        run_rank(
-            &world,
-            ThreadCommunicator::new(Arc::clone(&group), rank),
-            rank,
-            &body,
-        )
-    };
-    let ends = if size == 1 {
-        vec![rank(0)]
-    } else {
-        run_threads(&world, size, &rank)?
-    };
+    let rank =
+        |rank| run_rank(&world, ThreadCommunicator::new(Arc::clone(&group), rank), rank, &body);
+    let ends = if size == 1 { vec![rank(0)] } else { run_threads(&world, size, &rank)? };
     collect(&world, ends)
 }
 
@@ -61,9 +51,8 @@ fn run_threads<T: Send, E: Send>(
     thread::scope(|scope| {
         let mut handles = Vec::with_capacity(size);
         for rank in 0..size {
-            let builder = thread::Builder::new()
-                .name(format!("rank {rank}"))
-                .stack_size(STACK_BYTES);
+            let builder =
+                thread::Builder::new().name(format!("rank {rank}")).stack_size(STACK_BYTES);
             match builder.spawn_scoped(scope, move || run_rank(rank)) {
                 Ok(handle) => handles.push(handle),
                 Err(source) => {
@@ -73,9 +62,7 @@ fn run_threads<T: Send, E: Send>(
             }
         }
         let join = |handle: thread::ScopedJoinHandle<'_, End<T, E>>| {
-            handle
-                .join()
-                .unwrap_or_else(|payload| End::Panicked(panic_message(&*payload)))
+            handle.join().unwrap_or_else(|payload| End::Panicked(panic_message(&*payload)))
         };
         Ok(handles.into_iter().map(join).collect())
     })
@@ -89,9 +76,8 @@ fn run_rank<T, E: Display>(
     body: &impl Fn(&ThreadCommunicator) -> Result<T, E>,
 ) -> End<T, E> {
     // The error is turned into text in here, since that is the user's code too.
-    let outcome = catch_unwind(AssertUnwindSafe(|| {
-        body(&comm).map_err(|error| (error.to_string(), error))
-    }));
+    let outcome =
+        catch_unwind(AssertUnwindSafe(|| body(&comm).map_err(|error| (error.to_string(), error))));
     match outcome {
         Ok(Ok(value)) => {
             world.finish(rank);
@@ -121,10 +107,7 @@ fn collect<T, E>(world: &World, ends: Vec<End<T, E>>) -> Result<Vec<T>, RunError
                 return Err(match end {
                     End::Failed(error) => RunError::Failed { rank, error },
                     End::Panicked(message) => RunError::Panicked { rank, message },
-                    End::Returned(_) => RunError::Aborted {
-                        rank,
-                        reason: failure.reason.clone(),
-                    },
+                    End::Returned(_) => RunError::Aborted { rank, reason: failure.reason.clone() },
                 });
             }
             _ => {}

@@ -70,20 +70,16 @@ impl World {
     pub fn check(&self) -> Result<(), CommError> {
         match self.failure() {
             None => Ok(()),
-            Some(Failure { rank, reason }) => Err(CommError::PeerFailed {
-                rank: *rank,
-                reason: reason.clone(),
-            }),
+            Some(Failure { rank, reason }) => {
+                Err(CommError::PeerFailed { rank: *rank, reason: reason.clone() })
+            }
         }
     }
 
     fn wake_all(&self) {
         // A split registers its groups while it holds its parent's lock, so the list must not be
         // held while taking those.
-        let groups: Vec<_> = lock(&self.groups)
-            .iter()
-            .filter_map(Weak::upgrade)
-            .collect();
+        let groups: Vec<_> = lock(&self.groups).iter().filter_map(Weak::upgrade).collect();
         for group in groups {
             group.wake();
         }

@@ -27,19 +27,8 @@ pub fn kl_normal(
     grad_rho: &mut [f32],
 ) -> f64 {
     check_lengths(&[mean.len(), rho.len(), grad_mean.len(), grad_rho.len()]);
-    let slices = Slices {
-        mean,
-        rho,
-        grad_mean,
-        grad_rho,
-    };
-    dispatch(KlNormal {
-        scale,
-        prior_mean,
-        prior_std,
-        weight,
-        slices,
-    })
+    let slices = Slices { mean, rho, grad_mean, grad_rho };
+    dispatch(KlNormal { scale, prior_mean, prior_std, weight, slices })
 }
 
 /// The estimate of the divergence from any prior that the one draw `w = μ + σε` gives: the sum over
@@ -65,20 +54,8 @@ pub fn kl_monte_carlo(
 ) -> f64 {
     check_lengths(&[mean.len(), rho.len(), grad_mean.len(), grad_rho.len()]);
     stream.check_range(start, mean.len());
-    let slices = Slices {
-        mean,
-        rho,
-        grad_mean,
-        grad_rho,
-    };
-    dispatch(KlMonteCarlo {
-        stream,
-        start,
-        scale,
-        density: prior.density(),
-        weight,
-        slices,
-    })
+    let slices = Slices { mean, rho, grad_mean, grad_rho };
+    dispatch(KlMonteCarlo { stream, start, scale, density: prior.density(), weight, slices })
 }
 
 /// The parameters of a posterior and where their gradients are added; all of one length.
@@ -153,12 +130,7 @@ impl KlNormal<'_> {
         let mut done = 0;
         while done < self.slices.mean.len() {
             let length = CHUNK.min(self.slices.mean.len() - done);
-            let Slices {
-                mean,
-                rho,
-                grad_mean,
-                grad_rho,
-            } = self.slices.part(done, length);
+            let Slices { mean, rho, grad_mean, grad_rho } = self.slices.part(done, length);
             // Single precision in one loop and double in the next: a loop is as wide as its
             // widest numbers allow.
             for i in 0..length {
@@ -217,12 +189,7 @@ impl KlMonteCarlo<'_> {
             let remaining = self.slices.mean.len() - done;
             let noise = chunk.generate(&stream, self.start + done as u64, remaining, box_muller);
             let length = noise.len();
-            let Slices {
-                mean,
-                rho,
-                grad_mean,
-                grad_rho,
-            } = self.slices.part(done, length);
+            let Slices { mean, rho, grad_mean, grad_rho } = self.slices.part(done, length);
             for i in 0..length {
                 sigma[i] = scale.apply(rho[i]);
                 log_sigma[i] = scale.log(rho[i], sigma[i]);

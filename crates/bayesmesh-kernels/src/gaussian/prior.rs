@@ -25,6 +25,11 @@ pub enum Prior {
 }
 
 impl Prior {
+    /// The Gaussian `N(mean, std²)`.
+    pub const fn normal(mean: f32, std: f32) -> Self {
+        Self::Normal { mean, std }
+    }
+
     /// `ln p(w)`.
     pub fn log_density(&self, w: f64) -> f64 {
         self.density().log_and_derivative(w).0
@@ -39,16 +44,9 @@ impl Prior {
     pub(super) fn density(&self) -> Density {
         match *self {
             Prior::Normal { mean, std } => Density::One(mean.into(), Part::new(1.0, std)),
-            Prior::ScaleMixture {
-                weight,
-                std_wide,
-                std_narrow,
-            } => {
+            Prior::ScaleMixture { weight, std_wide, std_narrow } => {
                 let weight = f64::from(weight);
-                Density::Two(
-                    Part::new(weight, std_wide),
-                    Part::new(1.0 - weight, std_narrow),
-                )
+                Density::Two(Part::new(weight, std_wide), Part::new(1.0 - weight, std_narrow))
             }
         }
     }
@@ -98,10 +96,7 @@ pub(super) struct Part {
 impl Part {
     fn new(share: f64, std: f32) -> Self {
         let std = f64::from(std);
-        Self {
-            log_height: share.ln() - std.ln() - HALF_LN_TAU,
-            precision: 1.0 / (std * std),
-        }
+        Self { log_height: share.ln() - std.ln() - HALF_LN_TAU, precision: 1.0 / (std * std) }
     }
 
     #[inline(always)]

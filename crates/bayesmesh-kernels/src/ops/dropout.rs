@@ -109,13 +109,9 @@ impl<C: CheckpointStrategy> DropoutOps for Autodiff<Flex, C> {
         probability: f32,
     ) -> FloatTensor<Self> {
         let (x, node) = x.into_parts();
-        StreamDropout {
-            stream,
-            start,
-            probability,
-        }
-        .prepare::<C>([node])
-        .compute_bound()
-        .stateless(Flex::stream_dropout(x, stream, start, probability))
+        StreamDropout { stream, start, probability }
+            .prepare::<C>([node])
+            .compute_bound()
+            .stateless(Flex::stream_dropout(x, stream, start, probability))
     }
 }

@@ -6,21 +6,14 @@ use burn::tensor::{Bytes, DType, Device, Shape};
 
 /// Whether tensors of this device, with or without autodiff, are Flex tensors.
 pub(super) fn is_flex(device: &Device) -> bool {
-    matches!(
-        device.clone().without_autodiff().as_dispatch(),
-        DispatchDevice::Flex(_)
-    )
+    matches!(device.clone().without_autodiff().as_dispatch(), DispatchDevice::Flex(_))
 }
 
 /// Runs `write` on an output of the given shape that starts as zeros.
 pub(super) fn build(shape: Shape, write: impl FnOnce(&mut [f32])) -> FlexTensor {
     let mut values = vec![0.0f32; shape.num_elements()];
     write(&mut values);
-    FlexTensor::new(
-        Bytes::from_elems(values),
-        Layout::contiguous(shape),
-        DType::F32,
-    )
+    FlexTensor::new(Bytes::from_elems(values), Layout::contiguous(shape), DType::F32)
 }
 
 /// The same values, contiguous and starting at the beginning of their storage.

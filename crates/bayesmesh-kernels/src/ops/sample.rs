@@ -66,14 +66,7 @@ impl SampleOps for Flex {
     ) -> FloatTensor<Self> {
         let (mean, rho) = (flex::contiguous(mean), flex::contiguous(rho));
         flex::build(mean.shape(), |out| {
-            gaussian::sample(
-                &stream,
-                0,
-                scale,
-                flex::values(&mean),
-                flex::values(&rho),
-                out,
-            )
+            gaussian::sample(&stream, 0, scale, flex::values(&mean), flex::values(&rho), out)
         })
     }
 }
@@ -118,11 +111,7 @@ impl<C: CheckpointStrategy> SampleOps for Autodiff<Flex, C> {
         let rho_tracked = rho.is_tracked();
         let (mean, mean_node) = mean.into_parts();
         let (rho, rho_node) = rho.into_parts();
-        match GaussianSample
-            .prepare::<C>([mean_node, rho_node])
-            .compute_bound()
-            .stateful()
-        {
+        match GaussianSample.prepare::<C>([mean_node, rho_node]).compute_bound().stateful() {
             OpsKind::Tracked(prep) => {
                 let rho = flex::contiguous(rho);
                 let state = (rho_tracked.then(|| rho.clone()), stream, scale);

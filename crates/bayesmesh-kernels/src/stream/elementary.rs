@@ -117,10 +117,7 @@ mod tests {
             } else if exact < f64::from(f32::MIN_POSITIVE) {
                 // Among the subnormal numbers a unit of the last place is 2^-149.
                 let error = (f64::from(value) - exact).abs() * 2f64.powi(149);
-                assert!(
-                    error < 1.01,
-                    "exp({x}) = {value}, {error} units of 2^-149 off"
-                );
+                assert!(error < 1.01, "exp({x}) = {value}, {error} units of 2^-149 off");
             } else {
                 worst = worst.max(ulps(value, exact));
             }

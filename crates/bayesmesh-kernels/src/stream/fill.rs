@@ -19,12 +19,7 @@ pub(super) fn fill<T: Copy + Default>(
     map: impl Fn([u32; 4]) -> [T; 4] + Copy,
 ) {
     stream.check_range(start, out.len());
-    dispatch(Fill {
-        stream,
-        start,
-        out,
-        map,
-    });
+    dispatch(Fill { stream, start, out, map });
 }
 
 struct Fill<'a, T, F> {

@@ -70,12 +70,7 @@ impl Stream {
 
     /// The stream of step 0, draw 0, tensor 0.
     pub const fn new(seed: u64, purpose: Purpose) -> Self {
-        Self {
-            seed,
-            step: 0,
-            draw: 0,
-            tensor_and_purpose: (purpose as u32) << TENSOR_BITS,
-        }
+        Self { seed, step: 0, draw: 0, tensor_and_purpose: (purpose as u32) << TENSOR_BITS }
     }
 
     /// The same stream at another step (an optimiser step or an epoch, as the purpose has it).
@@ -94,15 +89,9 @@ impl Stream {
     ///
     /// If `tensor` is not below [`Stream::TENSORS`], 2²⁴.
     pub const fn at_tensor(self, tensor: u32) -> Self {
-        assert!(
-            tensor < Self::TENSORS,
-            "the tensors of a stream are numbered below 2^24"
-        );
+        assert!(tensor < Self::TENSORS, "the tensors of a stream are numbered below 2^24");
         let purpose = self.tensor_and_purpose >> TENSOR_BITS << TENSOR_BITS;
-        Self {
-            tensor_and_purpose: purpose | tensor,
-            ..self
-        }
+        Self { tensor_and_purpose: purpose | tensor, ..self }
     }
 
     /// `out[i]` = the 32 random bits of element `start + i`.
@@ -138,9 +127,7 @@ impl Stream {
     /// `start + i` is below `probability`.
     pub fn fill_bernoulli(&self, start: u64, probability: f32, out: &mut [f32]) {
         let bit = move |word| if unit(word) < probability { 1.0 } else { 0.0 };
-        fill(self, start, out, move |[a, b, c, d]: [u32; 4]| {
-            [bit(a), bit(b), bit(c), bit(d)]
-        });
+        fill(self, start, out, move |[a, b, c, d]: [u32; 4]| [bit(a), bit(b), bit(c), bit(d)]);
     }
 
     /// Element `element` of [`Stream::fill_uniform`], on its own.
@@ -205,9 +192,7 @@ impl Stream {
     #[inline(always)]
     pub(crate) fn check_range(&self, start: u64, length: usize) {
         assert!(
-            start
-                .checked_add(length as u64)
-                .is_some_and(|end| end <= Self::ELEMENTS),
+            start.checked_add(length as u64).is_some_and(|end| end <= Self::ELEMENTS),
             "a stream has 2^34 elements; use another tensor number for more"
         );
     }

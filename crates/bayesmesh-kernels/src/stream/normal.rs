@@ -94,9 +94,7 @@ mod tests {
         let edges = (0..8u32).flat_map(|octant| {
             (0..1 << 14).flat_map(move |k| [(octant << 29).wrapping_add(k), (octant << 29) ^ !k])
         });
-        (0..1 << 22)
-            .map(|k: u32| k.wrapping_mul(0x9E37_79B1))
-            .chain(edges)
+        (0..1 << 22).map(|k: u32| k.wrapping_mul(0x9E37_79B1)).chain(edges)
     }
 
     #[test]
@@ -152,17 +150,12 @@ mod tests {
     #[test]
     fn the_tail_is_right_to_six_sigma() {
         // Standard normal tail probabilities.
-        let tails = [
-            (4.0, 3.167_124e-5),
-            (5.0, 2.866_516e-7),
-            (5.5, 1.898_956e-8),
-        ];
+        let tails = [(4.0, 3.167_124e-5), (5.0, 2.866_516e-7), (5.5, 1.898_956e-8)];
         for (bound, exact) in tails.into_iter().chain([(6.0, 9.865_876e-10)]) {
             let shares = (0..).map(|word| f64::from(minus_two_ln_of_unit(word)).sqrt());
             let shares = shares.take_while(|&radius| radius > bound);
-            let sum: f64 = shares
-                .map(|radius| (bound / radius).acos() / std::f64::consts::PI)
-                .sum();
+            let sum: f64 =
+                shares.map(|radius| (bound / radius).acos() / std::f64::consts::PI).sum();
             let probability = sum / 4_294_967_296.0;
             // What is left is that u comes in steps of 2^-32: 66 of them make the tail beyond 6.
             let tolerance = 4e-12 / exact;

@@ -16,12 +16,8 @@ pub const fn philox4x32(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     // The words live in the low halves of 64-bit numbers whose high halves are not kept clean: a
     // 32 x 32 -> 64 bit vector multiplication reads the low halves only, so a round is two
     // multiplications, two shifts and four exclusive ors, with no shuffling of lanes.
-    let [mut a, mut b, mut c, mut d] = [
-        counter[0] as u64,
-        counter[1] as u64,
-        counter[2] as u64,
-        counter[3] as u64,
-    ];
+    let [mut a, mut b, mut c, mut d] =
+        [counter[0] as u64, counter[1] as u64, counter[2] as u64, counter[3] as u64];
     let mut key = key;
     let mut round = 0;
     while round < ROUNDS {

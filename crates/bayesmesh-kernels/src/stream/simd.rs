@@ -48,9 +48,7 @@ impl Level {
     /// The levels this machine has, from the least to the most.
     pub fn available() -> impl Iterator<Item = Level> {
         let highest = Level::detect();
-        Level::ALL
-            .into_iter()
-            .filter(move |&level| level <= highest)
+        Level::ALL.into_iter().filter(move |&level| level <= highest)
     }
 
     /// Runs `body` with the kernels called on this thread held to `self`, or to the highest level

@@ -8,10 +8,7 @@ pub const START: u64 = 5;
 pub const LENGTH: usize = 1003;
 
 pub fn stream() -> Stream {
-    Stream::new(99, Purpose::Weights)
-        .at_step(3)
-        .at_draw(1)
-        .at_tensor(2)
+    Stream::new(99, Purpose::Weights).at_step(3).at_draw(1).at_tensor(2)
 }
 
 /// Means around 0, unconstrained deviations in [-8, 4), and a gradient.
@@ -21,9 +18,7 @@ pub fn inputs() -> [Vec<f32>; 3] {
     source.fill_normal(0, &mut inputs[0]);
     source.at_tensor(1).fill_uniform(0, &mut inputs[1]);
     source.at_tensor(2).fill_normal(0, &mut inputs[2]);
-    inputs[1]
-        .iter_mut()
-        .for_each(|rho| *rho = 12.0 * *rho - 8.0);
+    inputs[1].iter_mut().for_each(|rho| *rho = 12.0 * *rho - 8.0);
     inputs
 }
 
@@ -51,8 +46,5 @@ pub fn derivative(f: impl Fn(f64) -> f64, x: f64) -> f64 {
 #[track_caller]
 pub fn assert_close(value: f64, exact: f64, tolerance: f64, what: &str) {
     let error = (value - exact).abs();
-    assert!(
-        error <= tolerance * exact.abs().max(1.0),
-        "{what}: {value} for {exact}"
-    );
+    assert!(error <= tolerance * exact.abs().max(1.0), "{what}: {value} for {exact}");
 }

@@ -65,10 +65,9 @@ impl Combine {
     fn merge(self, left: &mut [f32], right: &[f32]) {
         match self {
             Self::Mean | Self::Sum => left.iter_mut().zip(right).for_each(|(l, r)| *l += r),
-            Self::LogSumExp => left
-                .iter_mut()
-                .zip(right)
-                .for_each(|(l, r)| *l = ln_add_exp(*l, *r)),
+            Self::LogSumExp => {
+                left.iter_mut().zip(right).for_each(|(l, r)| *l = ln_add_exp(*l, *r))
+            }
             Self::Moments => merge_moments(left, right),
             Self::Gather => unreachable!("gathered summaries are placed side by side"),
         }
@@ -110,12 +109,7 @@ pub(crate) struct Fold {
 
 impl Fold {
     pub fn new(combine: Combine) -> Self {
-        Self {
-            combine,
-            tree: TreeFold::new(),
-            gathered: Vec::new(),
-            shape: [0, 0],
-        }
+        Self { combine, tree: TreeFold::new(), gathered: Vec::new(), shape: [0, 0] }
     }
 
     /// Adds the next draw's summary.
@@ -138,20 +132,12 @@ impl Fold {
         others: Option<&dyn Communicator>,
         reduce: Reduce,
     ) -> Result<TensorData, CommError> {
-        let Self {
-            combine,
-            tree,
-            gathered,
-            shape: [rows, columns],
-        } = self;
+        let Self { combine, tree, gathered, shape: [rows, columns] } = self;
         if combine == Combine::Gather {
             let mut all = gathered;
             if let Some(others) = others {
                 let parts = others.all_gather(&all.concat())?.concat();
-                all = parts
-                    .chunks_exact((rows * columns).max(1))
-                    .map(<[f32]>::to_vec)
-                    .collect();
+                all = parts.chunks_exact((rows * columns).max(1)).map(<[f32]>::to_vec).collect();
             }
             return Ok(side_by_side(&all, rows, columns));
         }
@@ -231,10 +217,7 @@ mod tests {
         let mut fold = Fold::new(combine);
         for draw in draws {
             let n = draw.len();
-            fold.push(Tensor::from_data(
-                TensorData::new(draw.clone(), [1, n]),
-                &Device::default(),
-            ));
+            fold.push(Tensor::from_data(TensorData::new(draw.clone(), [1, n]), &Device::default()));
         }
         let data = fold.finish(None, Reduce::Fast).unwrap();
         data.try_into_vec().unwrap()
@@ -242,15 +225,9 @@ mod tests {
 
     #[test]
     fn log_sum_exp_survives_extremes() {
-        let sum = fold(
-            Combine::LogSumExp,
-            &[vec![-1000.0], vec![-1000.0], vec![-2000.0]],
-        );
+        let sum = fold(Combine::LogSumExp, &[vec![-1000.0], vec![-1000.0], vec![-2000.0]]);
         assert!((sum[0] - (-1000.0 + 2f32.ln())).abs() < 1e-4, "{sum:?}");
-        let none = fold(
-            Combine::LogSumExp,
-            &[vec![f32::NEG_INFINITY], vec![f32::NEG_INFINITY]],
-        );
+        let none = fold(Combine::LogSumExp, &[vec![f32::NEG_INFINITY], vec![f32::NEG_INFINITY]]);
         assert_eq!(none, [f32::NEG_INFINITY]);
         let nan = fold(Combine::LogSumExp, &[vec![f32::NAN], vec![0.0]]);
         assert!(nan[0].is_nan());
@@ -264,19 +241,11 @@ mod tests {
             .map(|z| 1234.5 * (1.0 + 1e-6 * z))
             .collect();
         let mean = draws.iter().map(|&x| x as f64).sum::<f64>() / draws.len() as f64;
-        let m2 = draws
-            .iter()
-            .map(|&x| (x as f64 - mean).powi(2))
-            .sum::<f64>();
+        let m2 = draws.iter().map(|&x| (x as f64 - mean).powi(2)).sum::<f64>();
 
-        let combined = fold(
-            Combine::Moments,
-            &draws.iter().map(|&x| vec![x]).collect::<Vec<_>>(),
-        );
+        let combined = fold(Combine::Moments, &draws.iter().map(|&x| vec![x]).collect::<Vec<_>>());
 
-        let [anchor, offset, m2_fold] = combined[..] else {
-            panic!("{combined:?}")
-        };
+        let [anchor, offset, m2_fold] = combined[..] else { panic!("{combined:?}") };
         assert_eq!(anchor, draws[0]);
         assert!((m2_fold as f64 / m2 - 1.0).abs() < 1e-6, "{m2_fold} {m2}");
         let spread = (m2 / 6.0).sqrt();
@@ -286,10 +255,7 @@ mod tests {
         // What the difference of plain sums would give.
         let naive = draws.iter().map(|x| x * x).sum::<f32>()
             - draws.iter().sum::<f32>().powi(2) / draws.len() as f32;
-        assert!(
-            (naive as f64 / m2 - 1.0).abs() > 0.1,
-            "the test would not notice: {naive}"
-        );
+        assert!((naive as f64 / m2 - 1.0).abs() > 0.1, "the test would not notice: {naive}");
     }
 
     #[test]

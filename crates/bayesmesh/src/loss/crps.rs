@@ -39,19 +39,14 @@ impl Loss for EnsembleCrps {
             return skill.reshape([rows, columns]).mean_dim(1).squeeze_dim(1);
         }
         // ½ Σ_s Σ_t |x_s − x_t| = Σ_i (2i − S + 1)·x_(i) over the sorted draws, i from 0.
-        let weights: Vec<f32> = (0..draws)
-            .map(|i| 2.0 * i as f32 + 1.0 - draws as f32)
-            .collect();
+        let weights: Vec<f32> = (0..draws).map(|i| 2.0 * i as f32 + 1.0 - draws as f32).collect();
         let weights = Tensor::<1>::from_floats(&weights[..], &device).reshape([1, draws, 1]);
         let pairs = match self.fair {
             true => draws * (draws - 1),
             false => draws * draws,
         };
         let spread = (ensemble.sort(1) * weights).sum_dim(1) / pairs as f32;
-        (skill - spread)
-            .reshape([rows, columns])
-            .mean_dim(1)
-            .squeeze_dim(1)
+        (skill - spread).reshape([rows, columns]).mean_dim(1).squeeze_dim(1)
     }
 
     fn least_draws(&self) -> usize {

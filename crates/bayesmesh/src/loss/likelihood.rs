@@ -53,10 +53,7 @@ pub struct Gaussian;
 fn halves(output: Tensor<2>) -> [Tensor<2>; 2] {
     let [_, columns] = output.dims();
     let half = columns / 2;
-    [
-        output.clone().narrow(1, 0, half),
-        output.narrow(1, half, half),
-    ]
+    [output.clone().narrow(1, 0, half), output.narrow(1, half, half)]
 }
 
 impl Likelihood for Gaussian {
@@ -162,12 +159,7 @@ mod tests {
 
     #[test]
     fn ln_gamma_at_known_points() {
-        for (x, expected) in [
-            (1.0, 0.0),
-            (2.0, 0.0),
-            (0.5, PI.sqrt().ln()),
-            (6.0, 120f64.ln()),
-        ] {
+        for (x, expected) in [(1.0, 0.0), (2.0, 0.0), (0.5, PI.sqrt().ln()), (6.0, 120f64.ln())] {
             assert!((ln_gamma(x) - expected).abs() < 1e-11, "{x}");
         }
     }
@@ -183,9 +175,7 @@ mod tests {
             let targets: Vec<f32> = (0..steps).map(|i| low + (i as f32 + 0.5) * width).collect();
             let target = Tensor::<1>::from_floats(&targets[..], &device).unsqueeze_dim(1);
             let output = Tensor::<1>::from_floats(output, &device).unsqueeze_dim::<2>(0);
-            let density = likelihood
-                .log_density(output.repeat_dim(0, steps), &target)
-                .exp();
+            let density = likelihood.log_density(output.repeat_dim(0, steps), &target).exp();
             density.sum().into_scalar::<f32>() as f64 * width as f64
         }
         let close = |value: f64, error: f64| assert!((value - 1.0).abs() < error, "{value}");

@@ -18,10 +18,7 @@ pub struct Mixture<L> {
 impl<L: Likelihood> Mixture<L> {
     /// Without a floor: ε = 0.
     pub fn new(likelihood: L) -> Self {
-        Self {
-            likelihood,
-            floor: 0.0,
-        }
+        Self { likelihood, floor: 0.0 }
     }
 
     /// Adds ε to the mean density, which bounds the loss of an example by −ln ε.

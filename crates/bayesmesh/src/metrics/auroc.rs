@@ -11,17 +11,10 @@ use super::MetricError;
 pub fn auroc(positive: &[f64], negative: &[f64]) -> Result<f64, MetricError> {
     for (what, scores) in [("positive score", positive), ("negative score", negative)] {
         if let Some(index) = scores.iter().position(|s| s.is_nan()) {
-            return Err(MetricError::NotFinite {
-                what,
-                index,
-                value: scores[index],
-            });
+            return Err(MetricError::NotFinite { what, index, value: scores[index] });
         }
     }
-    let tagged = positive
-        .iter()
-        .map(|&s| (s, true))
-        .chain(negative.iter().map(|&s| (s, false)));
+    let tagged = positive.iter().map(|&s| (s, true)).chain(negative.iter().map(|&s| (s, false)));
     let mut scores: Vec<(f64, bool)> = tagged.collect();
     scores.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     // −0 and 0 are neighbours in this order, so equal scores stand together.
@@ -48,20 +41,12 @@ mod tests {
         assert_eq!(auroc(&[1.0, 1.0], &[1.0]), Ok(0.5));
         assert_eq!(auroc(&[0.0], &[-0.0]), Ok(0.5));
         // Of six pairs: 2 > 1 twice, 2 = 2, 1 < 2, 1 = 1 twice.
-        assert_close(
-            auroc(&[2.0, 1.0], &[1.0, 2.0, 1.0]).unwrap(),
-            3.5 / 6.0,
-            1e-15,
-        );
+        assert_close(auroc(&[2.0, 1.0], &[1.0, 2.0, 1.0]).unwrap(), 3.5 / 6.0, 1e-15);
         assert_eq!(auroc(&[f64::INFINITY], &[5.0]), Ok(1.0));
         assert!(auroc(&[], &[1.0]).unwrap().is_nan());
         assert!(matches!(
             auroc(&[1.0], &[1.0, f64::NAN]),
-            Err(MetricError::NotFinite {
-                what: "negative score",
-                index: 1,
-                ..
-            })
+            Err(MetricError::NotFinite { what: "negative score", index: 1, .. })
         ));
     }
 

@@ -24,17 +24,9 @@ impl<'a> ClassificationBatch<'a> {
         let classes = columns("probabilities", probabilities.len(), labels.len())?;
         check_probabilities(probabilities)?;
         if let Some(index) = labels.iter().position(|&label| label >= classes) {
-            return Err(MetricError::Label {
-                index,
-                label: labels[index],
-                classes,
-            });
+            return Err(MetricError::Label { index, label: labels[index], classes });
         }
-        Ok(Self {
-            probabilities,
-            labels,
-            classes,
-        })
+        Ok(Self { probabilities, labels, classes })
     }
 
     /// Number of classes; 0 if there are no examples.
@@ -55,9 +47,7 @@ impl<'a> ClassificationBatch<'a> {
     /// Each example as its row of probabilities and its label. Values may leave `[0, 1]` by 1e-3.
     pub fn rows(&self) -> impl Iterator<Item = (&'a [f32], usize)> {
         // An empty batch has no columns, and chunks of nothing are not allowed.
-        self.probabilities
-            .chunks_exact(self.classes.max(1))
-            .zip(self.labels.iter().copied())
+        self.probabilities.chunks_exact(self.classes.max(1)).zip(self.labels.iter().copied())
     }
 
     /// Fails unless the batch has this many classes or no examples at all.
@@ -65,11 +55,7 @@ impl<'a> ClassificationBatch<'a> {
         if self.is_empty() || self.classes == classes {
             return Ok(());
         }
-        Err(MetricError::Count {
-            what: "classes",
-            expected: classes,
-            actual: self.classes,
-        })
+        Err(MetricError::Count { what: "classes", expected: classes, actual: self.classes })
     }
 }
 
@@ -89,10 +75,7 @@ impl<'a> RegressionBatch<'a> {
         check_finite("mean", mean)?;
         check_finite("target", target)?;
         if let Some(index) = std.iter().position(|&s| !(s.is_finite() && s >= 0.0)) {
-            return Err(MetricError::Std {
-                index,
-                value: std[index],
-            });
+            return Err(MetricError::Std { index, value: std[index] });
         }
         Ok(Self { mean, std, target })
     }
@@ -110,9 +93,7 @@ impl<'a> RegressionBatch<'a> {
     /// Each example as `(mean − target, std)`.
     pub fn errors(&self) -> impl Iterator<Item = (f64, f64)> {
         let centres = self.mean.iter().zip(self.target);
-        centres
-            .zip(self.std)
-            .map(|((&m, &y), &s)| (f64::from(m) - f64::from(y), f64::from(s)))
+        centres.zip(self.std).map(|((&m, &y), &s)| (f64::from(m) - f64::from(y), f64::from(s)))
     }
 }
 
@@ -135,11 +116,7 @@ impl<'a> EnsembleBatch<'a> {
         let count = columns("draws", draws.len(), target.len())?;
         check_finite("draw", draws)?;
         check_finite("target", target)?;
-        Ok(Self {
-            values: draws,
-            target,
-            draws: count,
-        })
+        Ok(Self { values: draws, target, draws: count })
     }
 
     /// Number of draws; 0 if there are no examples.
@@ -162,11 +139,7 @@ impl<'a> EnsembleBatch<'a> {
         if self.is_empty() || self.draws == draws {
             return Ok(());
         }
-        Err(MetricError::Count {
-            what: "draws",
-            expected: draws,
-            actual: self.draws,
-        })
+        Err(MetricError::Count { what: "draws", expected: draws, actual: self.draws })
     }
 
     /// Calls `visit` with the S draws of each example, in the order of the draws, and its target.
@@ -186,11 +159,7 @@ fn columns(what: &'static str, values: usize, examples: usize) -> Result<usize, 
     match (values, examples) {
         (0, 0) => Ok(0),
         (v, n) if v > 0 && n > 0 && v.is_multiple_of(n) => Ok(v / n),
-        _ => Err(MetricError::Shape {
-            what,
-            examples,
-            actual: values,
-        }),
+        _ => Err(MetricError::Shape { what, examples, actual: values }),
     }
 }
 
@@ -199,25 +168,13 @@ pub(super) fn check_count(
     actual: usize,
     expected: usize,
 ) -> Result<(), MetricError> {
-    if actual == expected {
-        Ok(())
-    } else {
-        Err(MetricError::Count {
-            what,
-            expected,
-            actual,
-        })
-    }
+    if actual == expected { Ok(()) } else { Err(MetricError::Count { what, expected, actual }) }
 }
 
 pub(super) fn check_finite(what: &'static str, values: &[f32]) -> Result<(), MetricError> {
     match values.iter().position(|v| !v.is_finite()) {
         None => Ok(()),
-        Some(index) => Err(MetricError::NotFinite {
-            what,
-            index,
-            value: values[index].into(),
-        }),
+        Some(index) => Err(MetricError::NotFinite { what, index, value: values[index].into() }),
     }
 }
 
@@ -225,10 +182,7 @@ pub(super) fn check_probabilities(values: &[f32]) -> Result<(), MetricError> {
     let allowed = -PROBABILITY_SLACK..=1.0 + PROBABILITY_SLACK;
     match values.iter().position(|v| !allowed.contains(v)) {
         None => Ok(()),
-        Some(index) => Err(MetricError::Probability {
-            index,
-            value: values[index],
-        }),
+        Some(index) => Err(MetricError::Probability { index, value: values[index] }),
     }
 }
 
@@ -243,33 +197,16 @@ mod tests {
         let error = |p: &[f32], y: &[usize]| ClassificationBatch::new(p, y).unwrap_err();
         assert_eq!(
             error(&[0.5; 5], &[0, 1]),
-            MetricError::Shape {
-                what: "probabilities",
-                examples: 2,
-                actual: 5
-            }
+            MetricError::Shape { what: "probabilities", examples: 2, actual: 5 }
         );
         assert!(matches!(error(&[], &[0]), MetricError::Shape { .. }));
         assert!(matches!(error(&[0.5], &[]), MetricError::Shape { .. }));
         assert_eq!(
             error(&[0.5; 4], &[0, 2]),
-            MetricError::Label {
-                index: 1,
-                label: 2,
-                classes: 2
-            }
+            MetricError::Label { index: 1, label: 2, classes: 2 }
         );
-        assert_eq!(
-            error(&[0.5, 1.01], &[0]),
-            MetricError::Probability {
-                index: 1,
-                value: 1.01
-            }
-        );
-        assert!(matches!(
-            error(&[f32::NAN, 0.5], &[0]),
-            MetricError::Probability { index: 0, .. }
-        ));
+        assert_eq!(error(&[0.5, 1.01], &[0]), MetricError::Probability { index: 1, value: 1.01 });
+        assert!(matches!(error(&[f32::NAN, 0.5], &[0]), MetricError::Probability { index: 0, .. }));
     }
 
     #[test]
@@ -277,46 +214,21 @@ mod tests {
         let error = |m: &[f32], s: &[f32], y: &[f32]| RegressionBatch::new(m, s, y).unwrap_err();
         assert_eq!(
             error(&[0.0], &[1.0], &[0.0, 1.0]),
-            MetricError::Count {
-                what: "means",
-                expected: 2,
-                actual: 1
-            }
+            MetricError::Count { what: "means", expected: 2, actual: 1 }
         );
         assert_eq!(
             error(&[0.0, 1.0], &[1.0], &[0.0, 1.0]),
-            MetricError::Count {
-                what: "standard deviations",
-                expected: 2,
-                actual: 1
-            }
+            MetricError::Count { what: "standard deviations", expected: 2, actual: 1 }
         );
-        assert_eq!(
-            error(&[0.0], &[-1.0], &[0.0]),
-            MetricError::Std {
-                index: 0,
-                value: -1.0
-            }
-        );
-        assert!(matches!(
-            error(&[0.0], &[f32::INFINITY], &[0.0]),
-            MetricError::Std { .. }
-        ));
+        assert_eq!(error(&[0.0], &[-1.0], &[0.0]), MetricError::Std { index: 0, value: -1.0 });
+        assert!(matches!(error(&[0.0], &[f32::INFINITY], &[0.0]), MetricError::Std { .. }));
         assert!(matches!(
             error(&[f32::NAN], &[1.0], &[0.0]),
-            MetricError::NotFinite {
-                what: "mean",
-                index: 0,
-                ..
-            }
+            MetricError::NotFinite { what: "mean", index: 0, .. }
         ));
         assert_eq!(
             error(&[0.0], &[1.0], &[f32::INFINITY]),
-            MetricError::NotFinite {
-                what: "target",
-                index: 0,
-                value: f64::INFINITY
-            }
+            MetricError::NotFinite { what: "target", index: 0, value: f64::INFINITY }
         );
     }
 
@@ -325,19 +237,11 @@ mod tests {
         let batch = EnsembleBatch::new(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], &[0.5, 1.5]).unwrap();
         let mut seen = Vec::new();
         batch.for_each(|draws, y| seen.push((draws.to_vec(), y)));
-        assert_eq!(
-            seen,
-            [(vec![1.0, 3.0, 5.0], 0.5), (vec![2.0, 4.0, 6.0], 1.5)]
-        );
+        assert_eq!(seen, [(vec![1.0, 3.0, 5.0], 0.5), (vec![2.0, 4.0, 6.0], 1.5)]);
         assert!(batch.expect_draws(3).is_ok());
-        assert!(matches!(
-            batch.expect_draws(2),
-            Err(MetricError::Count { what: "draws", .. })
-        ));
+        assert!(matches!(batch.expect_draws(2), Err(MetricError::Count { what: "draws", .. })));
         assert!(EnsembleBatch::new(&[], &[1.0]).is_err());
         assert!(EnsembleBatch::new(&[f32::NAN], &[1.0]).is_err());
-        EnsembleBatch::new(&[], &[])
-            .unwrap()
-            .for_each(|_, _| panic!("no examples"));
+        EnsembleBatch::new(&[], &[]).unwrap().for_each(|_, _| panic!("no examples"));
     }
 }

@@ -22,20 +22,14 @@ struct Bins {
 
 impl Bins {
     fn new(bins: usize) -> Self {
-        let upper = (1..=bins)
-            .map(|i| (i as f64 / bins as f64) as f32)
-            .collect();
+        let upper = (1..=bins).map(|i| (i as f64 / bins as f64) as f32).collect();
         Self { upper }
     }
 
     fn checked(bins: usize) -> Result<Self, MetricError> {
         if bins == 0 {
             let actual = bins.to_string();
-            return Err(MetricError::Setting {
-                setting: "bins",
-                expected: "at least 1",
-                actual,
-            });
+            return Err(MetricError::Setting { setting: "bins", expected: "at least 1", actual });
         }
         Ok(Self::new(bins))
     }
@@ -136,9 +130,7 @@ impl Metric for CalibrationBins {
     fn scores(&self) -> Vec<Score> {
         let rows = self.reliability();
         let filled = rows.iter().filter(|row| row.count > 0.0);
-        let gaps: Vec<f64> = filled
-            .map(|row| (row.accuracy - row.confidence).abs())
-            .collect();
+        let gaps: Vec<f64> = filled.map(|row| (row.accuracy - row.confidence).abs()).collect();
         let unweighted = gaps.iter().sum::<f64>() / gaps.len() as f64;
         // NaN, the start, loses against every number.
         let maximum = gaps.iter().copied().fold(f64::NAN, f64::max);
@@ -184,11 +176,7 @@ impl ClasswiseCalibration {
 
     fn of(classes: usize, bins: Bins) -> Self {
         let statistics = vec![0.0; classes * PER_BIN * bins.len()];
-        Self {
-            classes,
-            bins,
-            statistics,
-        }
+        Self { classes, bins, statistics }
     }
 }
 
@@ -198,10 +186,7 @@ impl Metric for ClasswiseCalibration {
     fn scores(&self) -> Vec<Score> {
         let per_class = self.statistics.chunks_exact(PER_BIN * self.bins.len());
         let sum: f64 = per_class.map(weighted_error).sum();
-        vec![Score::new(
-            "classwise_calibration_error",
-            sum / self.classes as f64,
-        )]
+        vec![Score::new("classwise_calibration_error", sum / self.classes as f64)]
     }
 }
 
@@ -231,11 +216,7 @@ mod tests {
         let p = [0.5, 0.5, 0.375, 0.625, 0.75, 0.25, 0.0, 1.0];
         calibration.add(&p, &[1, 1, 0, 1]).unwrap();
         // Bins: (.25,.5] one, gap .5; (.5,.75] two, gap .3125; (.75,1] one, gap 0.
-        assert_close(
-            score(&calibration, "ece"),
-            (0.5 + 2.0 * 0.3125) / 4.0,
-            1e-15,
-        );
+        assert_close(score(&calibration, "ece"), (0.5 + 2.0 * 0.3125) / 4.0, 1e-15);
         let unweighted = score(&calibration, "unweighted_calibration_error");
         assert_close(unweighted, (0.5 + 0.3125) / 3.0, 1e-15);
         assert_eq!(score(&calibration, "maximum_calibration_error"), 0.5);
@@ -255,10 +236,7 @@ mod tests {
     #[test]
     fn the_default_is_fifteen_bins() {
         assert_eq!(CalibrationBins::new().reliability().len(), 15);
-        assert_eq!(
-            ClasswiseCalibration::new(2).statistics().len(),
-            2 * 15 * PER_BIN
-        );
+        assert_eq!(ClasswiseCalibration::new(2).statistics().len(), 2 * 15 * PER_BIN);
     }
 
     #[test]
@@ -279,11 +257,7 @@ mod tests {
         let mut classwise = ClasswiseCalibration::with_bins(2, 2).unwrap();
         classwise.add(&[0.75, 0.25, 1.0, 0.0], &[0, 1]).unwrap();
         // Class 0: both in (.5, 1], mean .875 against .5; class 1: in [0, .5], .125 against .5.
-        assert_close(
-            score(&classwise, "classwise_calibration_error"),
-            0.375,
-            1e-15,
-        );
+        assert_close(score(&classwise, "classwise_calibration_error"), 0.375, 1e-15);
     }
 
     #[test]
@@ -299,11 +273,7 @@ mod tests {
         check(ClasswiseCalibration::new(2));
         assert_eq!(
             ClasswiseCalibration::new(3).add(&[0.5, 0.5], &[0]),
-            Err(MetricError::Count {
-                what: "classes",
-                expected: 3,
-                actual: 2
-            })
+            Err(MetricError::Count { what: "classes", expected: 3, actual: 2 })
         );
         assert!(CalibrationBins::with_bins(0).is_err());
         assert!(ClasswiseCalibration::with_bins(3, 0).is_err());
@@ -323,11 +293,7 @@ mod tests {
         let bound = 0.5 * (15.0 / n as f64).sqrt();
         assert!(score(&calibration, "ece") < bound);
         assert!(score(&classwise, "classwise_calibration_error") < bound);
-        for row in calibration
-            .reliability()
-            .iter()
-            .filter(|row| row.count > 0.0)
-        {
+        for row in calibration.reliability().iter().filter(|row| row.count > 0.0) {
             let sigma = 0.5 / row.count.sqrt();
             assert_close(row.accuracy, row.confidence, 5.0 * sigma);
         }
@@ -342,17 +308,13 @@ mod tests {
     fn parts_merge() {
         let (p, y) = Lcg(3).classification(300, 3);
         assert_merges(300, CalibrationBins::new, |metric, rows| {
-            metric
-                .add(&p[3 * rows.start..3 * rows.end], &y[rows])
-                .unwrap();
+            metric.add(&p[3 * rows.start..3 * rows.end], &y[rows]).unwrap();
         });
         assert_merges(
             300,
             || ClasswiseCalibration::new(3),
             |metric, rows| {
-                metric
-                    .add(&p[3 * rows.start..3 * rows.end], &y[rows])
-                    .unwrap();
+                metric.add(&p[3 * rows.start..3 * rows.end], &y[rows]).unwrap();
             },
         );
     }

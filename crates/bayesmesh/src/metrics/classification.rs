@@ -45,10 +45,7 @@ impl Metric for Accuracy {
 
 impl ClassificationMetric for Accuracy {
     fn add_batch(&mut self, batch: &ClassificationBatch) -> Result<(), MetricError> {
-        let right = batch
-            .rows()
-            .filter(|(row, label)| top_class(row) == *label)
-            .count();
+        let right = batch.rows().filter(|(row, label)| top_class(row) == *label).count();
         self.statistics[0] += batch.len() as f64;
         self.statistics[1] += right as f64;
         Ok(())
@@ -183,11 +180,7 @@ mod tests {
         // ln 2, ln 8, 0
         assert_close(score(&of(Nll::new()), "nll"), 4.0 * 2f64.ln() / 3.0, 1e-15);
         // (1/4 + 1/16 + 1/16) + (1/64 + 49/64 + 9/16) + 0
-        assert_close(
-            score(&of(Brier::new()), "brier"),
-            (0.375 + 1.34375) / 3.0,
-            1e-15,
-        );
+        assert_close(score(&of(Brier::new()), "brier"), (0.375 + 1.34375) / 3.0, 1e-15);
         let entropy = of(EntropyByOutcome::new());
         // Right: 1.5 ln 2 and 0. Wrong: 2·(1/8)·ln 8 + (3/4)·ln(4/3).
         assert_close(score(&entropy, "entropy_right"), 0.75 * 2f64.ln(), 1e-15);
@@ -231,9 +224,7 @@ mod tests {
         fn check<M: ClassificationMetric>(new: impl Fn() -> M) {
             let (p, y) = Lcg(1).classification(200, 4);
             assert_merges(200, new, |metric, rows| {
-                metric
-                    .add(&p[4 * rows.start..4 * rows.end], &y[rows])
-                    .unwrap();
+                metric.add(&p[4 * rows.start..4 * rows.end], &y[rows]).unwrap();
             });
         }
         check(Accuracy::new);

@@ -13,10 +13,7 @@ pub struct CoverageRow {
 
 /// Mean over rows of `|nominal − observed|`.
 pub(super) fn mean_absolute_gap(rows: &[CoverageRow]) -> f64 {
-    rows.iter()
-        .map(|row| (row.nominal - row.observed).abs())
-        .sum::<f64>()
-        / rows.len() as f64
+    rows.iter().map(|row| (row.nominal - row.observed).abs()).sum::<f64>() / rows.len() as f64
 }
 
 /// A level as a part of a name: 0.9 is `90`, 0.975 is `97.5`.
@@ -31,11 +28,7 @@ pub(super) fn check_levels(levels: &[f64]) -> Result<(), MetricError> {
         return Ok(());
     }
     let expected = "a strictly ascending list of numbers between 0 and 1";
-    Err(MetricError::Setting {
-        setting: "levels",
-        expected,
-        actual: format!("{levels:?}"),
-    })
+    Err(MetricError::Setting { setting: "levels", expected, actual: format!("{levels:?}") })
 }
 
 /// Counts of the central Gaussian intervals, which are nested: an example in one is in all wider.
@@ -50,23 +43,14 @@ struct CentralIntervals {
 
 impl CentralIntervals {
     fn new(levels: Vec<f64>) -> Self {
-        let half_widths = levels
-            .iter()
-            .map(|level| normal::quantile(0.5 + 0.5 * level))
-            .collect();
+        let half_widths = levels.iter().map(|level| normal::quantile(0.5 + 0.5 * level)).collect();
         let statistics = vec![0.0; levels.len() + 1];
-        Self {
-            levels,
-            half_widths,
-            statistics,
-        }
+        Self { levels, half_widths, statistics }
     }
 
     fn add(&mut self, batch: &RegressionBatch) {
         for (error, std) in batch.errors() {
-            let missed = self
-                .half_widths
-                .partition_point(|width| error.abs() > width * std);
+            let missed = self.half_widths.partition_point(|width| error.abs() > width * std);
             self.statistics[missed] += 1.0;
         }
     }
@@ -78,10 +62,7 @@ impl CentralIntervals {
         levels
             .map(|(&nominal, new)| {
                 inside += new;
-                CoverageRow {
-                    nominal,
-                    observed: inside / count,
-                }
+                CoverageRow { nominal, observed: inside / count }
             })
             .collect()
     }
@@ -97,17 +78,13 @@ pub struct Coverage {
 impl Coverage {
     /// Levels 0.5, 0.8, 0.9 and 0.95.
     pub fn new() -> Self {
-        Self {
-            intervals: CentralIntervals::new(vec![0.5, 0.8, 0.9, 0.95]),
-        }
+        Self { intervals: CentralIntervals::new(vec![0.5, 0.8, 0.9, 0.95]) }
     }
 
     /// Those levels, strictly ascending in (0, 1).
     pub fn at_levels(levels: &[f64]) -> Result<Self, MetricError> {
         check_levels(levels)?;
-        Ok(Self {
-            intervals: CentralIntervals::new(levels.to_vec()),
-        })
+        Ok(Self { intervals: CentralIntervals::new(levels.to_vec()) })
     }
 }
 
@@ -149,17 +126,13 @@ pub struct RegressionCalibration {
 impl RegressionCalibration {
     /// Levels 0.05, 0.1, …, 0.95.
     pub fn new() -> Self {
-        Self {
-            intervals: CentralIntervals::new((1..20).map(|i| f64::from(i) / 20.0).collect()),
-        }
+        Self { intervals: CentralIntervals::new((1..20).map(|i| f64::from(i) / 20.0).collect()) }
     }
 
     /// Those levels, strictly ascending in (0, 1).
     pub fn at_levels(levels: &[f64]) -> Result<Self, MetricError> {
         check_levels(levels)?;
-        Ok(Self {
-            intervals: CentralIntervals::new(levels.to_vec()),
-        })
+        Ok(Self { intervals: CentralIntervals::new(levels.to_vec()) })
     }
 
     /// The calibration curve: one row per level.
@@ -259,34 +232,13 @@ mod tests {
         let mut calibration = RegressionCalibration::new();
         coverage.add(&[0.0], &[1.0], &[0.5]).unwrap();
         calibration.add(&[0.0], &[1.0], &[0.5]).unwrap();
-        let before = (
-            coverage.statistics().to_vec(),
-            calibration.statistics().to_vec(),
-        );
-        assert!(
-            coverage
-                .add(&[0.0, 0.0], &[1.0, -1.0], &[0.5, 0.5])
-                .is_err()
-        );
-        assert!(
-            calibration
-                .add(&[0.0, 0.0], &[1.0, f32::NAN], &[0.5, 0.5])
-                .is_err()
-        );
-        let after = (
-            coverage.statistics().to_vec(),
-            calibration.statistics().to_vec(),
-        );
+        let before = (coverage.statistics().to_vec(), calibration.statistics().to_vec());
+        assert!(coverage.add(&[0.0, 0.0], &[1.0, -1.0], &[0.5, 0.5]).is_err());
+        assert!(calibration.add(&[0.0, 0.0], &[1.0, f32::NAN], &[0.5, 0.5]).is_err());
+        let after = (coverage.statistics().to_vec(), calibration.statistics().to_vec());
         assert_eq!(before, after);
 
-        for levels in [
-            &[][..],
-            &[0.0],
-            &[1.0],
-            &[0.9, 0.5],
-            &[0.5, 0.5],
-            &[f64::NAN],
-        ] {
+        for levels in [&[][..], &[0.0], &[1.0], &[0.9, 0.5], &[0.5, 0.5], &[f64::NAN]] {
             assert!(Coverage::at_levels(levels).is_err());
             assert!(RegressionCalibration::at_levels(levels).is_err());
         }
@@ -296,14 +248,10 @@ mod tests {
     fn parts_merge() {
         let [mean, std, target] = Lcg(6).regression(100);
         assert_merges(100, Coverage::new, |metric, rows| {
-            metric
-                .add(&mean[rows.clone()], &std[rows.clone()], &target[rows])
-                .unwrap();
+            metric.add(&mean[rows.clone()], &std[rows.clone()], &target[rows]).unwrap();
         });
         assert_merges(100, RegressionCalibration::new, |metric, rows| {
-            metric
-                .add(&mean[rows.clone()], &std[rows.clone()], &target[rows])
-                .unwrap();
+            metric.add(&mean[rows.clone()], &std[rows.clone()], &target[rows]).unwrap();
         });
     }
 }

@@ -39,10 +39,7 @@ pub fn crps_ensemble(draws: &mut [f32], target: f32) -> (f64, f64) {
         spread += (2.0 * k as f64 - count + 1.0) * x;
     }
     let distance = distance / count;
-    (
-        distance - spread / (count * count),
-        distance - spread / (count * (count - 1.0)),
-    )
+    (distance - spread / (count * count), distance - spread / (count * (count - 1.0)))
 }
 
 /// `crps_gaussian`: mean over examples of [`crps_gaussian`].
@@ -149,11 +146,7 @@ mod tests {
         // Far from the target it is |error| − σ/√π, also where z overflows.
         assert_close(crps_gaussian(1e6, 1.0), 1e6 - 1.0 / PI.sqrt(), 1e-9);
         assert_eq!(crps_gaussian(1e20, 1e-300), 1e20);
-        assert_close(
-            crps_gaussian(0.0, 1.0),
-            2.0 * normal::pdf(0.0) - 1.0 / PI.sqrt(),
-            1e-15,
-        );
+        assert_close(crps_gaussian(0.0, 1.0), 2.0 * normal::pdf(0.0) - 1.0 / PI.sqrt(), 1e-15);
     }
 
     /// The definition, O(S²).
@@ -161,10 +154,7 @@ mod tests {
         let s = draws.len() as f64;
         let gap = |a: f32, b: f32| (f64::from(a) - f64::from(b)).abs();
         let distance: f64 = draws.iter().map(|&x| gap(x, target)).sum();
-        let pairs: f64 = draws
-            .iter()
-            .map(|&x| draws.iter().map(|&y| gap(x, y)).sum::<f64>())
-            .sum();
+        let pairs: f64 = draws.iter().map(|&x| draws.iter().map(|&y| gap(x, y)).sum::<f64>()).sum();
         distance / s - pairs / (2.0 * s * if fair { s - 1.0 } else { s })
     }
 
@@ -215,22 +205,14 @@ mod tests {
         let mut ensemble = CrpsEnsemble::new();
         ensemble.add(&[0.0, 1.0], &[0.5]).unwrap();
         let before = ensemble.statistics().to_vec();
-        assert!(
-            ensemble
-                .add(&[0.0, 1.0, f32::NAN, 0.0], &[0.5, 0.5])
-                .is_err()
-        );
+        assert!(ensemble.add(&[0.0, 1.0, f32::NAN, 0.0], &[0.5, 0.5]).is_err());
         assert!(ensemble.add(&[0.0, 1.0, 0.0], &[0.5, 0.5]).is_err());
         assert!(ensemble.add(&[0.0, 1.0], &[0.5, f32::INFINITY]).is_err());
         assert_eq!(ensemble.statistics(), before);
         let mut gaussian = CrpsGaussian::new();
         gaussian.add(&[0.0], &[1.0], &[0.5]).unwrap();
         let before = gaussian.statistics().to_vec();
-        assert!(
-            gaussian
-                .add(&[0.0, 0.0], &[1.0, -1.0], &[0.5, 0.5])
-                .is_err()
-        );
+        assert!(gaussian.add(&[0.0, 0.0], &[1.0, -1.0], &[0.5, 0.5]).is_err());
         assert_eq!(gaussian.statistics(), before);
     }
 
@@ -238,9 +220,7 @@ mod tests {
     fn parts_merge() {
         let [mean, std, target] = Lcg(9).regression(100);
         assert_merges(100, CrpsGaussian::new, |metric, rows| {
-            metric
-                .add(&mean[rows.clone()], &std[rows.clone()], &target[rows])
-                .unwrap();
+            metric.add(&mean[rows.clone()], &std[rows.clone()], &target[rows]).unwrap();
         });
         assert_merges(100, CrpsEnsemble::new, |metric, rows| {
             let draws = [&mean[rows.clone()], &std[rows.clone()]].concat();

@@ -254,8 +254,7 @@ mod tests {
         let add = |rows: std::ops::Range<usize>| {
             let mut set = RegressionScores::new(2);
             let (mean, std) = (&mean[rows.clone()], &std[rows.clone()]);
-            set.add(mean, std, &target[rows], &[mean, std].concat())
-                .unwrap();
+            set.add(mean, std, &target[rows], &[mean, std].concat()).unwrap();
             set
         };
         let mut left = add(0..20);

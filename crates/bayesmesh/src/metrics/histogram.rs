@@ -10,10 +10,7 @@ use super::{
 /// predictions leave about `√(2 bins / (π n))` of noise.
 fn deviation(counts: &[f64]) -> f64 {
     let (total, flat) = (counts.iter().sum::<f64>(), 1.0 / counts.len() as f64);
-    counts
-        .iter()
-        .map(|count| (count / total - flat).abs())
-        .sum()
+    counts.iter().map(|count| (count / total - flat).abs()).sum()
 }
 
 /// Histogram of the probability integral transform `u = Φ((target − mean) / std)` in equal bins
@@ -30,24 +27,16 @@ pub struct PitHistogram {
 impl PitHistogram {
     /// 20 bins, no examples yet.
     pub fn new() -> Self {
-        Self {
-            statistics: vec![0.0; 20],
-        }
+        Self { statistics: vec![0.0; 20] }
     }
 
     /// That many bins, at least one.
     pub fn with_bins(bins: usize) -> Result<Self, MetricError> {
         if bins == 0 {
             let actual = bins.to_string();
-            return Err(MetricError::Setting {
-                setting: "bins",
-                expected: "at least 1",
-                actual,
-            });
+            return Err(MetricError::Setting { setting: "bins", expected: "at least 1", actual });
         }
-        Ok(Self {
-            statistics: vec![0.0; bins],
-        })
+        Ok(Self { statistics: vec![0.0; bins] })
     }
 
     /// Number of examples in each bin.
@@ -97,9 +86,7 @@ pub struct RankHistogram {
 impl RankHistogram {
     /// Ranks among that many draws.
     pub fn new(draws: usize) -> Self {
-        Self {
-            statistics: vec![0.0; draws + 1],
-        }
+        Self { statistics: vec![0.0; draws + 1] }
     }
 
     /// Number of examples of each rank.
@@ -138,10 +125,7 @@ mod tests {
     /// Pearson's χ² of a histogram against the flat one; its mean is `bins − 1`.
     fn chi_square(counts: &[f64]) -> f64 {
         let flat = counts.iter().sum::<f64>() / counts.len() as f64;
-        counts
-            .iter()
-            .map(|count| (count - flat).powi(2) / flat)
-            .sum()
+        counts.iter().map(|count| (count - flat).powi(2) / flat).sum()
     }
 
     /// χ² stays below its mean plus five standard deviations.
@@ -155,8 +139,7 @@ mod tests {
         let mut pit = PitHistogram::with_bins(4).unwrap();
         // u = Φ(−1), Φ(0), Φ(0.5); then certain: 0 (target below), ½ (on it), 1 (above).
         let target = [-1.0, 0.0, 0.5, -1.0, 0.0, 1.0];
-        pit.add(&[0.0; 6], &[1.0, 1.0, 1.0, 0.0, 0.0, 0.0], &target)
-            .unwrap();
+        pit.add(&[0.0; 6], &[1.0, 1.0, 1.0, 0.0, 0.0, 0.0], &target).unwrap();
         assert_eq!(pit.counts(), [2.0, 0.0, 3.0, 1.0]);
         // Shares 1/3, 0, 1/2, 1/6 against 1/4.
         let expected = 1.0 / 12.0 + 0.25 + 0.25 + 1.0 / 12.0;
@@ -224,11 +207,7 @@ mod tests {
         let before = ranks.counts().to_vec();
         assert_eq!(
             ranks.add(&[0.0, 1.0, 2.0], &[0.5]),
-            Err(MetricError::Count {
-                what: "draws",
-                expected: 2,
-                actual: 3
-            })
+            Err(MetricError::Count { what: "draws", expected: 2, actual: 3 })
         );
         assert!(ranks.add(&[0.0, 1.0, 2.0, f32::NAN], &[0.5, 0.5]).is_err());
         assert_eq!(ranks.counts(), before);
@@ -238,9 +217,7 @@ mod tests {
     fn parts_merge() {
         let [mean, std, target] = Lcg(12).regression(100);
         assert_merges(100, PitHistogram::new, |metric, rows| {
-            metric
-                .add(&mean[rows.clone()], &std[rows.clone()], &target[rows])
-                .unwrap();
+            metric.add(&mean[rows.clone()], &std[rows.clone()], &target[rows]).unwrap();
         });
         assert_merges(
             100,

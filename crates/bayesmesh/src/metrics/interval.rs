@@ -21,10 +21,7 @@ impl IntervalCoverage {
     pub fn new(levels: &[f64]) -> Result<Self, MetricError> {
         check_levels(levels)?;
         let statistics = vec![0.0; 1 + 2 * levels.len()];
-        Ok(Self {
-            levels: levels.to_vec(),
-            statistics,
-        })
+        Ok(Self { levels: levels.to_vec(), statistics })
     }
 
     /// Adds examples; changes nothing if they are invalid.
@@ -42,11 +39,7 @@ impl IntervalCoverage {
         check_finite("target", target)?;
         if let Some(index) = lower.iter().zip(upper).position(|(l, u)| l > u) {
             let (lower, upper) = (lower[index], upper[index]);
-            return Err(MetricError::Interval {
-                index,
-                lower,
-                upper,
-            });
+            return Err(MetricError::Interval { index, lower, upper });
         }
         self.statistics[0] += target.len() as f64;
         for (i, (lower, upper)) in lower.iter().zip(upper).enumerate() {
@@ -63,10 +56,7 @@ impl IntervalCoverage {
         let inside = self.statistics[1..].iter().step_by(2);
         let levels = self.levels.iter().zip(inside);
         levels
-            .map(|(&nominal, n)| CoverageRow {
-                nominal,
-                observed: n / self.statistics[0],
-            })
+            .map(|(&nominal, n)| CoverageRow { nominal, observed: n / self.statistics[0] })
             .collect()
     }
 }
@@ -80,10 +70,7 @@ impl Metric for IntervalCoverage {
         for (i, row) in curve.iter().enumerate() {
             let level = percent(row.nominal);
             let width = self.statistics[2 + 2 * i] / self.statistics[0];
-            scores.push(Score::new(
-                format!("interval_coverage_{level}"),
-                row.observed,
-            ));
+            scores.push(Score::new(format!("interval_coverage_{level}"), row.observed));
             scores.push(Score::new(format!("interval_mean_width_{level}"), width));
         }
         scores.push(Score::new("interval_mace", mean_absolute_gap(&curve)));
@@ -116,11 +103,7 @@ mod tests {
         let before = intervals.statistics().to_vec();
         assert_eq!(
             intervals.add(&[0.0, 2.0], &[1.0, 1.0], &[0.5, 0.5]),
-            Err(MetricError::Interval {
-                index: 1,
-                lower: 2.0,
-                upper: 1.0
-            })
+            Err(MetricError::Interval { index: 1, lower: 2.0, upper: 1.0 })
         );
         assert!(intervals.add(&[0.0], &[1.0], &[0.5, 0.5]).is_err());
         assert!(intervals.add(&[0.0], &[f32::NAN], &[0.5]).is_err());
@@ -138,9 +121,7 @@ mod tests {
             100,
             || IntervalCoverage::new(&[0.4]).unwrap(),
             |metric, rows| {
-                metric
-                    .add(&mean[rows.clone()], &upper[rows.clone()], &target[rows])
-                    .unwrap();
+                metric.add(&mean[rows.clone()], &upper[rows.clone()], &target[rows]).unwrap();
             },
         );
     }

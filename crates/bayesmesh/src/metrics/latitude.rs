@@ -18,9 +18,7 @@ pub fn latitude_weights(rows: usize) -> Vec<f64> {
         return vec![1.0];
     }
     // The areas add to 2, from pole to pole.
-    (0..rows)
-        .map(|i| (bound(i + 1).sin() - bound(i).sin()) * rows as f64 / 2.0)
-        .collect()
+    (0..rows).map(|i| (bound(i + 1).sin() - bound(i).sin()) * rows as f64 / 2.0).collect()
 }
 
 /// `latitude_rmse`: `√( mean_t mean_ij w_i (mean_tij − target_tij)² )` with [`latitude_weights`]
@@ -36,11 +34,7 @@ pub struct LatitudeRmse {
 impl LatitudeRmse {
     /// Fields of `rows` latitudes, both poles included, and `columns` longitudes.
     pub fn new(rows: usize, columns: usize) -> Self {
-        Self {
-            weights: latitude_weights(rows),
-            columns,
-            statistics: [0.0; 2],
-        }
+        Self { weights: latitude_weights(rows), columns, statistics: [0.0; 2] }
     }
 
     /// Adds fields; changes nothing if they are invalid.
@@ -59,10 +53,7 @@ impl LatitudeRmse {
         let rows = mean.chunks_exact(self.columns.max(1));
         let rows = rows.zip(target.chunks_exact(self.columns.max(1)));
         for ((mean, target), weight) in rows.zip(self.weights.iter().cycle()) {
-            let errors = mean
-                .iter()
-                .zip(target)
-                .map(|(&m, &y)| f64::from(m) - f64::from(y));
+            let errors = mean.iter().zip(target).map(|(&m, &y)| f64::from(m) - f64::from(y));
             self.statistics[0] += weight * self.columns as f64;
             self.statistics[1] += weight * errors.map(|e| e * e).sum::<f64>();
         }

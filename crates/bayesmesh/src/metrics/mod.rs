@@ -165,11 +165,7 @@ pub trait MetricSet {
 
     /// The statistics of all metrics, one after the other: the one vector to all-reduce (sum).
     fn statistics(&self) -> Vec<f64> {
-        self.metrics()
-            .iter()
-            .flat_map(|m| m.statistics())
-            .copied()
-            .collect()
+        self.metrics().iter().flat_map(|m| m.statistics()).copied().collect()
     }
 
     /// Puts back merged [`statistics`](MetricSet::statistics); changes nothing if their number is
@@ -205,9 +201,7 @@ pub trait MetricSet {
     {
         let (mut sums, more) = (self.statistics(), other.statistics());
         batch::check_count("statistics", more.len(), sums.len())?;
-        sums.iter_mut()
-            .zip(more)
-            .for_each(|(sum, more)| *sum += more);
+        sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
         self.set_statistics(&sums)
     }
 }

@@ -15,11 +15,7 @@ pub fn pdf(x: f64) -> f64 {
 /// Distribution function `Φ(x) = ∫_{−∞}^{x} φ`, to 1e-15 absolutely, and for `x < 0` to 1e-12
 /// relatively as far as `f64` reaches.
 pub fn cdf(x: f64) -> f64 {
-    if x < 0.0 {
-        upper_tail(-x)
-    } else {
-        1.0 - upper_tail(x)
-    }
+    if x < 0.0 { upper_tail(-x) } else { 1.0 - upper_tail(x) }
 }
 
 /// `1 − Φ(x)` for `x ≥ 0` (NaN for NaN).
@@ -80,11 +76,7 @@ mod tests {
             i if i % 2 == 1 => 4.0,
             _ => 2.0,
         };
-        (0..=n)
-            .map(|i| weight(i) * pdf(a + h * i as f64))
-            .sum::<f64>()
-            * h
-            / 3.0
+        (0..=n).map(|i| weight(i) * pdf(a + h * i as f64)).sum::<f64>() * h / 3.0
     }
 
     #[test]
@@ -92,11 +84,7 @@ mod tests {
         for i in -60..=60 {
             let x = f64::from(i) * 0.1;
             let expected = 0.5 + integral(0.0, x);
-            assert!(
-                (cdf(x) - expected).abs() < 1e-13,
-                "x {x}: {} vs {expected}",
-                cdf(x)
-            );
+            assert!((cdf(x) - expected).abs() < 1e-13, "x {x}: {} vs {expected}", cdf(x));
         }
     }
 
@@ -127,16 +115,9 @@ mod tests {
             (0.975, 1.9599639845400536),
             (1e-10, -6.361340902404056),
         ] {
-            assert!(
-                (quantile(p) - expected).abs() < 1e-12,
-                "p {p}: {}",
-                quantile(p)
-            );
+            assert!((quantile(p) - expected).abs() < 1e-12, "p {p}: {}", quantile(p));
         }
-        assert_eq!(
-            (quantile(0.0), quantile(1.0)),
-            (f64::NEG_INFINITY, f64::INFINITY)
-        );
+        assert_eq!((quantile(0.0), quantile(1.0)), (f64::NEG_INFINITY, f64::INFINITY));
         assert!(quantile(-0.1).is_nan() && quantile(1.1).is_nan() && quantile(f64::NAN).is_nan());
     }
 
@@ -145,11 +126,7 @@ mod tests {
         for i in -370..=50 {
             let x = f64::from(i) * 0.1;
             // Above the centre, Φ itself is only known to 1e-16 / φ(x) in x.
-            let tolerance = if x < 0.0 {
-                1e-11
-            } else {
-                1e-12 + 2e-16 / pdf(x)
-            };
+            let tolerance = if x < 0.0 { 1e-11 } else { 1e-12 + 2e-16 / pdf(x) };
             let back = quantile(cdf(x));
             assert!((back - x).abs() < tolerance, "x {x}: {back}");
         }

@@ -13,10 +13,7 @@ pub fn quantile(sorted: &[f32], p: f64) -> f64 {
     }
     let position = p * (sorted.len() - 1) as f64;
     let below = position.floor() as usize;
-    let (low, high) = (
-        f64::from(sorted[below]),
-        f64::from(sorted[position.ceil() as usize]),
-    );
+    let (low, high) = (f64::from(sorted[below]), f64::from(sorted[position.ceil() as usize]));
     low + (position - below as f64) * (high - low)
 }
 

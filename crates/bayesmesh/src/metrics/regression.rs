@@ -94,19 +94,13 @@ pub struct Sharpness {
 impl Sharpness {
     /// Width at level 0.9.
     pub fn new() -> Self {
-        Self {
-            level: 0.9,
-            statistics: [0.0; 2],
-        }
+        Self { level: 0.9, statistics: [0.0; 2] }
     }
 
     /// Width at that level, in (0, 1); it names the score.
     pub fn at_level(level: f64) -> Result<Self, MetricError> {
         super::coverage::check_levels(&[level])?;
-        Ok(Self {
-            level,
-            statistics: [0.0; 2],
-        })
+        Ok(Self { level, statistics: [0.0; 2] })
     }
 }
 
@@ -159,17 +153,9 @@ mod tests {
         assert_close(score(&of(GaussianNll::new()), "gaussian_nll"), nll, 1e-15);
         assert_eq!(score(&of(Sharpness::new()), "mean_std"), 1.25);
         let width = 2.0 * 1.6448536269514715 * 1.25;
-        assert_close(
-            score(&of(Sharpness::new()), "interval_width_90"),
-            width,
-            1e-12,
-        );
+        assert_close(score(&of(Sharpness::new()), "interval_width_90"), width, 1e-12);
         let half = of(Sharpness::at_level(0.5).unwrap());
-        assert_close(
-            score(&half, "interval_width_50"),
-            2.5 * 0.6744897501960817,
-            1e-12,
-        );
+        assert_close(score(&half, "interval_width_50"), 2.5 * 0.6744897501960817, 1e-12);
     }
 
     #[test]
@@ -193,16 +179,8 @@ mod tests {
             let mut metric = of(metric);
             let before = metric.statistics().to_vec();
             assert!(metric.add(&[1.0, 1.0], &[1.0, -1.0], &[1.0, 1.0]).is_err());
-            assert!(
-                metric
-                    .add(&[1.0, 1.0], &[1.0, f32::NAN], &[1.0, 1.0])
-                    .is_err()
-            );
-            assert!(
-                metric
-                    .add(&[1.0, 1.0], &[1.0, 1.0], &[1.0, f32::NAN])
-                    .is_err()
-            );
+            assert!(metric.add(&[1.0, 1.0], &[1.0, f32::NAN], &[1.0, 1.0]).is_err());
+            assert!(metric.add(&[1.0, 1.0], &[1.0, 1.0], &[1.0, f32::NAN]).is_err());
             assert!(metric.add(&[1.0, 1.0], &[1.0, 1.0], &[1.0]).is_err());
             assert_eq!(metric.statistics(), before);
         }
@@ -217,9 +195,7 @@ mod tests {
         fn check<M: RegressionMetric>(new: impl Fn() -> M) {
             let [mean, std, target] = Lcg(4).regression(100);
             assert_merges(100, new, |metric, rows| {
-                metric
-                    .add(&mean[rows.clone()], &std[rows.clone()], &target[rows])
-                    .unwrap();
+                metric.add(&mean[rows.clone()], &std[rows.clone()], &target[rows]).unwrap();
             });
         }
         check(PointError::new);

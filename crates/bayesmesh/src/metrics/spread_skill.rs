@@ -43,10 +43,7 @@ pub struct SpreadSkill {
 impl SpreadSkill {
     /// For a std over that many draws, or 0 for a distribution known exactly; default bins.
     pub fn new(draws: usize) -> Self {
-        Self::of(
-            draws,
-            (-20..=20).map(|k| (f64::from(k) / 2.0).exp2()).collect(),
-        )
+        Self::of(draws, (-20..=20).map(|k| (f64::from(k) / 2.0).exp2()).collect())
     }
 
     /// Bins `[0, e_0), [e_0, e_1), …, [e_last, ∞)` of strictly ascending, positive, finite edges.
@@ -55,22 +52,14 @@ impl SpreadSkill {
         if !(valid && edges.is_sorted_by(|a, b| a < b)) {
             let expected = "strictly ascending, positive and finite";
             let actual = format!("{edges:?}");
-            return Err(MetricError::Setting {
-                setting: "edges",
-                expected,
-                actual,
-            });
+            return Err(MetricError::Setting { setting: "edges", expected, actual });
         }
         Ok(Self::of(draws, edges.to_vec()))
     }
 
     fn of(draws: usize, edges: Vec<f64>) -> Self {
         let statistics = vec![0.0; PER_BIN * (edges.len() + 1)];
-        Self {
-            draws,
-            edges,
-            statistics,
-        }
+        Self { draws, edges, statistics }
     }
 
     /// Spread and skill of summed statistics.
@@ -85,22 +74,12 @@ impl SpreadSkill {
     /// The spread–skill curve: one row per bin, empty ones included.
     pub fn curve(&self) -> Vec<SpreadSkillRow> {
         let lower = std::iter::once(0.0).chain(self.edges.iter().copied());
-        let upper = self
-            .edges
-            .iter()
-            .copied()
-            .chain(std::iter::once(f64::INFINITY));
+        let upper = self.edges.iter().copied().chain(std::iter::once(f64::INFINITY));
         let bins = self.statistics.chunks_exact(PER_BIN);
         let rows = lower.zip(upper).zip(bins);
         rows.map(|((lower, upper), bin)| {
             let (spread, skill) = self.spread_and_skill([bin[0], bin[1], bin[2]]);
-            SpreadSkillRow {
-                lower,
-                upper,
-                count: bin[0],
-                spread,
-                skill,
-            }
+            SpreadSkillRow { lower, upper, count: bin[0], spread, skill }
         })
         .collect()
     }
@@ -142,15 +121,9 @@ mod tests {
     #[test]
     fn hand_computed_values() {
         let mut metric = SpreadSkill::with_edges(4, &[1.0, 2.0]).unwrap();
-        metric
-            .add(&[0.0; 4], &[0.5, 1.0, 1.0, 2.0], &[1.0, -1.0, 2.0, 0.0])
-            .unwrap();
+        metric.add(&[0.0; 4], &[0.5, 1.0, 1.0, 2.0], &[1.0, -1.0, 2.0, 0.0]).unwrap();
         // Σ std² = 6.25, Σ e² = 6.
-        assert_close(
-            score(&metric, "spread"),
-            (1.25 * 6.25 / 4.0f64).sqrt(),
-            1e-15,
-        );
+        assert_close(score(&metric, "spread"), (1.25 * 6.25 / 4.0f64).sqrt(), 1e-15);
         assert_close(score(&metric, "skill"), 1.5f64.sqrt(), 1e-15);
         let ratio = (1.25 * 6.25 / 6.0f64).sqrt();
         assert_close(score(&metric, "spread_skill_ratio"), ratio, 1e-15);
@@ -191,18 +164,9 @@ mod tests {
         let mut metric = SpreadSkill::new(2);
         metric.add(&[0.0], &[1.0], &[0.5]).unwrap();
         let before = metric.statistics().to_vec();
-        assert!(
-            metric
-                .add(&[0.0, 0.0], &[1.0, f32::INFINITY], &[0.5, 0.5])
-                .is_err()
-        );
+        assert!(metric.add(&[0.0, 0.0], &[1.0, f32::INFINITY], &[0.5, 0.5]).is_err());
         assert_eq!(metric.statistics(), before);
-        for edges in [
-            &[0.0, 1.0][..],
-            &[1.0, 1.0],
-            &[2.0, 1.0],
-            &[1.0, f64::INFINITY],
-        ] {
+        for edges in [&[0.0, 1.0][..], &[1.0, 1.0], &[2.0, 1.0], &[1.0, f64::INFINITY]] {
             assert!(SpreadSkill::with_edges(2, edges).is_err(), "{edges:?}");
         }
         let mut other = SpreadSkill::with_edges(2, &[]).unwrap();
@@ -216,9 +180,7 @@ mod tests {
             100,
             || SpreadSkill::new(5),
             |metric, rows| {
-                metric
-                    .add(&mean[rows.clone()], &std[rows.clone()], &target[rows])
-                    .unwrap();
+                metric.add(&mean[rows.clone()], &std[rows.clone()], &target[rows]).unwrap();
             },
         );
     }

@@ -8,10 +8,7 @@ pub struct Lcg(pub u64);
 impl Lcg {
     /// Uniform in (0, 1).
     pub fn uniform(&mut self) -> f64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         ((self.0 >> 12) as f64 + 0.5) / (1u64 << 52) as f64
     }
 
@@ -55,18 +52,13 @@ impl Lcg {
 pub fn score(metric: &impl Metric, name: &str) -> f64 {
     let scores = metric.scores();
     let found = scores.iter().find(|s| s.name == name);
-    found
-        .unwrap_or_else(|| panic!("no score {name} in {scores:?}"))
-        .value
+    found.unwrap_or_else(|| panic!("no score {name} in {scores:?}")).value
 }
 
 /// Fails unless the two differ by at most `tolerance`.
 #[track_caller]
 pub fn assert_close(actual: f64, expected: f64, tolerance: f64) {
-    assert!(
-        (actual - expected).abs() <= tolerance,
-        "{actual} is not {expected}"
-    );
+    assert!((actual - expected).abs() <= tolerance, "{actual} is not {expected}");
 }
 
 /// Fails unless the metric of rows `0..n` is the merged metrics of two parts, and NaN before any.
@@ -77,11 +69,7 @@ pub fn assert_merges<M: Metric>(
     add: impl Fn(&mut M, std::ops::Range<usize>),
 ) {
     let (mut whole, mut left, mut right) = (new(), new(), new());
-    assert!(
-        whole.scores().iter().all(|s| s.value.is_nan()),
-        "{:?}",
-        whole.scores()
-    );
+    assert!(whole.scores().iter().all(|s| s.value.is_nan()), "{:?}", whole.scores());
     add(&mut whole, 0..rows);
     add(&mut left, 0..rows / 3);
     add(&mut right, rows / 3..rows);

@@ -11,10 +11,7 @@ use super::batch::{check_count, check_probabilities};
 
 /// `−Σ_c p_c ln p_c` in nats, with `0 ln 0 = 0`.
 pub fn entropy(probabilities: &[f32]) -> f64 {
-    let positive = probabilities
-        .iter()
-        .filter(|p| **p > 0.0)
-        .map(|p| f64::from(*p));
+    let positive = probabilities.iter().filter(|p| **p > 0.0).map(|p| f64::from(*p));
     // Zero minus, because the sum of nothing is −0.
     0.0 - positive.map(|p| p * p.ln()).sum::<f64>()
 }
@@ -43,23 +40,13 @@ impl ClassUncertainty {
         classes: usize,
     ) -> Result<Self, MetricError> {
         let rows = expected_entropy.len();
-        check_count(
-            "mean probabilities",
-            mean_probabilities.len(),
-            rows * classes,
-        )?;
+        check_count("mean probabilities", mean_probabilities.len(), rows * classes)?;
         check_probabilities(mean_probabilities)?;
-        let predictive_entropy: Vec<f64> = mean_probabilities
-            .chunks_exact(classes.max(1))
-            .map(entropy)
-            .collect();
+        let predictive_entropy: Vec<f64> =
+            mean_probabilities.chunks_exact(classes.max(1)).map(entropy).collect();
         let pairs = predictive_entropy.iter().zip(&expected_entropy);
         let mutual_information = pairs.map(|(all, own)| (all - own).max(0.0)).collect();
-        Ok(Self {
-            predictive_entropy,
-            expected_entropy,
-            mutual_information,
-        })
+        Ok(Self { predictive_entropy, expected_entropy, mutual_information })
     }
 
     /// From `probabilities` `[draws, rows, classes]`, row-major.
@@ -68,10 +55,7 @@ impl ClassUncertainty {
         draws: usize,
         classes: usize,
     ) -> Result<Self, MetricError> {
-        let rows = probabilities
-            .len()
-            .checked_div(draws * classes)
-            .unwrap_or(0);
+        let rows = probabilities.len().checked_div(draws * classes).unwrap_or(0);
         check_count("probabilities", probabilities.len(), draws * rows * classes)?;
         check_probabilities(probabilities)?;
         let mut sums = vec![0.0f64; rows * classes];
@@ -122,12 +106,7 @@ mod tests {
         // Agreeing draws whose mean rounds: the difference is rounding of either sign.
         let row = [0.1, 0.2, 0.7, 0.3, 0.3, 0.4];
         let split = ClassUncertainty::from_draws(&row.repeat(7), 7, 3).unwrap();
-        assert!(
-            split
-                .mutual_information
-                .iter()
-                .all(|i| (0.0..1e-6).contains(i))
-        );
+        assert!(split.mutual_information.iter().all(|i| (0.0..1e-6).contains(i)));
         let higher = ClassUncertainty::new(&[0.5, 0.5], vec![0.7], 2).unwrap();
         assert_eq!(higher.mutual_information, [0.0]);
     }

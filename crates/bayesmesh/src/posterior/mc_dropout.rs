@@ -13,9 +13,7 @@ pub struct McDropout<N> {
 impl<N: Network> McDropout<N> {
     /// Wraps a network.
     pub fn new(network: N) -> Self {
-        Self {
-            parameters: Parameters::new(network),
-        }
+        Self { parameters: Parameters::new(network) }
     }
 }
 

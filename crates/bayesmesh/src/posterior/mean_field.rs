@@ -49,7 +49,7 @@ type Selection = Arc<dyn Fn(&Slot) -> bool + Send + Sync>;
 /// #     fn forward(&self, x: Tensor<2>, _: &Draw) -> Tensor<2> { self.linear.forward(x) }
 /// # }
 /// let network = Line { linear: LinearConfig::new(3, 2).init(&Device::default()) };
-/// let posterior = MeanField::new(network, Prior::Normal { mean: 0.0, std: 1.0 })?;
+/// let posterior = MeanField::new(network, Prior::normal(0.0, 1.0))?;
 /// assert_eq!(posterior.parameters().values().len(), 2 * (3 * 2 + 2)); // μ and ρ
 /// # Ok::<(), bayesmesh::Error>(())
 /// ```
@@ -81,11 +81,9 @@ impl<N: Network> MeanField<N> {
         let positive = |std: f32| std.is_finite() && std > 0.0;
         let valid = match prior {
             Prior::Normal { mean, std } => mean.is_finite() && positive(std),
-            Prior::ScaleMixture {
-                weight,
-                std_wide,
-                std_narrow,
-            } => (0.0..=1.0).contains(&weight) && positive(std_wide) && positive(std_narrow),
+            Prior::ScaleMixture { weight, std_wide, std_narrow } => {
+                (0.0..=1.0).contains(&weight) && positive(std_wide) && positive(std_narrow)
+            }
         };
         if !valid {
             return Err(Error::Setting(format!(
@@ -184,15 +182,10 @@ impl<N: Network> MeanField<N> {
         // torch_blue adds 1e-5 to the factor of standard deviations.
         let rescaled = |std: f32| std * (factor + 1e-5);
         match self.prior {
-            Prior::Normal { mean, std } => Prior::Normal {
-                mean: mean * factor,
-                std: rescaled(std),
-            },
-            Prior::ScaleMixture {
-                weight,
-                std_wide,
-                std_narrow,
-            } => Prior::ScaleMixture {
+            Prior::Normal { mean, std } => {
+                Prior::Normal { mean: mean * factor, std: rescaled(std) }
+            }
+            Prior::ScaleMixture { weight, std_wide, std_narrow } => Prior::ScaleMixture {
                 weight,
                 std_wide: rescaled(std_wide),
                 std_narrow: rescaled(std_narrow),
@@ -234,16 +227,10 @@ impl<N: Network> Posterior for MeanField<N> {
             return 0.0;
         }
         self.sum_over_slots(gradient, |_, slot, [mean, rho], [grad_mean, grad_rho]| {
-            let Prior::Normal {
-                mean: prior_mean,
-                std,
-            } = self.prior_of(slot)
-            else {
+            let Prior::Normal { mean: prior_mean, std } = self.prior_of(slot) else {
                 unreachable!("`with_kl` refuses the closed form for other priors");
             };
-            gaussian::kl_normal(
-                self.scale, mean, rho, prior_mean, std, weight, grad_mean, grad_rho,
-            )
+            gaussian::kl_normal(self.scale, mean, rho, prior_mean, std, weight, grad_mean, grad_rho)
         })
     }
 
@@ -251,15 +238,12 @@ impl<N: Network> Posterior for MeanField<N> {
         if self.kl != Kl::MonteCarlo {
             return 0.0;
         }
-        self.sum_over_slots(
-            gradient,
-            |index, slot, [mean, rho], [grad_mean, grad_rho]| {
-                let stream = draw.stream(Purpose::Weights).at_tensor(index as u32);
-                let prior = self.prior_of(slot);
-                gaussian::kl_monte_carlo(
-                    &stream, 0, self.scale, mean, rho, &prior, weight, grad_mean, grad_rho,
-                )
-            },
-        )
+        self.sum_over_slots(gradient, |index, slot, [mean, rho], [grad_mean, grad_rho]| {
+            let stream = draw.stream(Purpose::Weights).at_tensor(index as u32);
+            let prior = self.prior_of(slot);
+            gaussian::kl_monte_carlo(
+                &stream, 0, self.scale, mean, rho, &prior, weight, grad_mean, grad_rho,
+            )
+        })
     }
 }

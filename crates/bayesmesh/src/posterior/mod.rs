@@ -73,9 +73,7 @@ pub trait Posterior: Clone + Send {
             let bound = 1.0 / (slot.fan_in.max(1) as f32).sqrt();
             let stream = Stream::new(seed, Purpose::Initialisation).at_tensor(index as u32);
             stream.fill_uniform(0, values);
-            values
-                .iter_mut()
-                .for_each(|u| *u = (2.0 * *u - 1.0) * bound);
+            values.iter_mut().for_each(|u| *u = (2.0 * *u - 1.0) * bound);
         });
         self
     }

@@ -2,7 +2,7 @@
 
 use bayesmesh_kernels::ops;
 use bayesmesh_kernels::stream::Purpose;
-use burn::module::{Module, ModuleMapper, Param};
+use burn::module::{Flag, Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
 
 use super::slot::{Buffer, Entry, Family, Inventory, Slot, to_vec};
@@ -21,6 +21,7 @@ pub struct Parameters<N> {
     values: Vec<f32>,
     buffers: Vec<Buffer>,
     buffer_values: Vec<f32>,
+    flags: Vec<bool>,
     device: Device,
 }
 
@@ -36,6 +37,7 @@ impl<N: Module> Parameters<N> {
             values: inventory.values,
             buffers: inventory.buffers,
             buffer_values: inventory.buffer_values,
+            flags: inventory.flags,
             device: device.without_autodiff(),
         }
     }
@@ -54,8 +56,7 @@ impl<N: Module> Parameters<N> {
             slot.family = family(slot);
             self.values.extend(mean);
             if let Family::Gaussian(_) = slot.family {
-                self.values
-                    .extend(std::iter::repeat_n(rho(slot), slot.len()));
+                self.values.extend(std::iter::repeat_n(rho(slot), slot.len()));
             }
             slot.range = start..self.values.len();
         }
@@ -65,11 +66,7 @@ impl<N: Module> Parameters<N> {
     /// Overwrites the point or mean of every slot.
     pub(crate) fn set_means(&mut self, mut fill: impl FnMut(usize, &Slot, &mut [f32])) {
         for (index, slot) in self.slots.iter().enumerate() {
-            fill(
-                index,
-                slot,
-                &mut self.values[slot.range.start..][..slot.len()],
-            );
+            fill(index, slot, &mut self.values[slot.range.start..][..slot.len()]);
         }
     }
 
@@ -145,29 +142,18 @@ impl<N: Module> Parameters<N> {
     /// The name of the tensor to which a number of the flat vector belongs.
     pub(crate) fn describe(&self, index: usize) -> String {
         let slot = self.slots.iter().find(|slot| slot.range.contains(&index));
-        slot.map_or_else(
-            || "a running statistic".to_owned(),
-            |slot| slot.describe(index),
-        )
+        slot.map_or_else(|| "a running statistic".to_owned(), |slot| slot.describe(index))
     }
 
     /// The numbers as tensors, from which draws of the network are taken.
     pub fn snapshot(&self) -> Snapshot<'_, N> {
         let tensor = |values: &[f32]| {
-            Tensor::from_data(
-                TensorData::new(values.to_vec(), [values.len()]),
-                &self.device,
-            )
+            Tensor::from_data(TensorData::new(values.to_vec(), [values.len()]), &self.device)
         };
         let slots = self.slots.iter().map(|slot| {
-            let values = &self.values[slot.range.clone()];
-            match slot.family {
-                Family::Point => Leaf::Point(tensor(values)),
-                Family::Gaussian(_) => {
-                    let (mean, rho) = values.split_at(slot.len());
-                    Leaf::Gaussian(tensor(mean), tensor(rho))
-                }
-            }
+            let (mean, rho) = self.values[slot.range.clone()].split_at(slot.len());
+            let rho = matches!(slot.family, Family::Gaussian(_)).then(|| tensor(rho));
+            Leaf { mean: tensor(mean), rho }
         });
         let buffers = self.buffers.iter();
         Snapshot {
@@ -180,19 +166,16 @@ impl<N: Module> Parameters<N> {
     }
 }
 
-/// The tensors of a slot.
+/// The tensors of a slot: the point or mean, and ρ of a Gaussian.
 #[derive(Clone, Debug)]
-enum Leaf {
-    Point(Tensor<1>),
-    Gaussian(Tensor<1>, Tensor<1>),
+struct Leaf {
+    mean: Tensor<1>,
+    rho: Option<Tensor<1>>,
 }
 
 impl Leaf {
     fn map(&self, f: impl Fn(Tensor<1>) -> Tensor<1>) -> Self {
-        match self {
-            Self::Point(values) => Self::Point(f(values.clone())),
-            Self::Gaussian(mean, rho) => Self::Gaussian(f(mean.clone()), f(rho.clone())),
-        }
+        Self { mean: f(self.mean.clone()), rho: self.rho.clone().map(f) }
     }
 }
 
@@ -224,13 +207,8 @@ impl<N: Module> Snapshot<'_, N> {
             Tape::Off => tensor,
         };
         let leaves: Vec<Leaf> = self.slots.iter().map(|leaf| leaf.map(on_tape)).collect();
-        let mut mapper = Assembler {
-            snapshot: self,
-            leaves: &leaves,
-            draw,
-            tape,
-            next: 0,
-        };
+        let mut mapper =
+            Assembler { snapshot: self, leaves: &leaves, draw, tape, next: 0, next_flag: 0 };
         // `valid` gives the copy running statistics of its own: draws must not share them.
         let network = self.parameters.template.valid().map(&mut mapper);
         Drawn { network, leaves }
@@ -244,9 +222,16 @@ struct Assembler<'a, N> {
     draw: &'a Draw,
     tape: Tape,
     next: usize,
+    next_flag: usize,
 }
 
 impl<N> ModuleMapper for Assembler<'_, N> {
+    fn map_flag(&mut self, flag: Param<Flag>) -> Param<Flag> {
+        let in_training = self.snapshot.parameters.flags[self.next_flag];
+        self.next_flag += 1;
+        flag.with_value(in_training && self.tape != Tape::Off)
+    }
+
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let parameters = self.snapshot.parameters;
         let entry = parameters.entries[self.next];
@@ -262,19 +247,18 @@ impl<N> ModuleMapper for Assembler<'_, N> {
             }
             Entry::Slot(index) => {
                 let slot = &parameters.slots[index];
-                let values = match (&self.leaves[index], slot.family) {
-                    (Leaf::Gaussian(mean, rho), Family::Gaussian(scale)) => {
+                let Leaf { mean, rho } = &self.leaves[index];
+                let values = match (rho, slot.family) {
+                    (Some(rho), Family::Gaussian(scale)) => {
                         let stream = self.draw.stream(Purpose::Weights).at_tensor(index as u32);
                         ops::sample(mean.clone(), rho.clone(), stream, scale)
                     }
-                    (Leaf::Point(values) | Leaf::Gaussian(values, _), _) => values.clone(),
+                    _ => mean.clone(),
                 };
                 (values, &slot.shape)
             }
         };
-        let shape: [usize; D] = shape[..]
-            .try_into()
-            .expect("the rank found by the inventory");
+        let shape: [usize; D] = shape[..].try_into().expect("the rank found by the inventory");
         Param::initialized(param.id, values.reshape(shape))
     }
 }
@@ -301,22 +285,16 @@ impl<N: Module> Drawn<N> {
                 return;
             };
             let data = gradient.into_data();
-            let gradient = data
-                .as_slice::<f32>()
-                .expect("gradients are single precision");
+            let gradient = data.as_slice::<f32>().expect("gradients are single precision");
             for (sum, g) in into.iter_mut().zip(gradient) {
                 *sum += g;
             }
         };
         for (slot, leaf) in parameters.slots.iter().zip(&self.leaves) {
-            let into = &mut into[slot.range.clone()];
-            match leaf {
-                Leaf::Point(values) => add(values, into),
-                Leaf::Gaussian(mean, rho) => {
-                    let (into_mean, into_rho) = into.split_at_mut(slot.len());
-                    add(mean, into_mean);
-                    add(rho, into_rho);
-                }
+            let (into_mean, into_rho) = into[slot.range.clone()].split_at_mut(slot.len());
+            add(&leaf.mean, into_mean);
+            if let Some(rho) = &leaf.rho {
+                add(rho, into_rho);
             }
         }
     }
@@ -342,7 +320,7 @@ impl Inventory {
             next: usize,
             values: Vec<f32>,
         }
-        impl burn::module::ModuleVisitor for Reader<'_> {
+        impl ModuleVisitor for Reader<'_> {
             fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
                 if let Entry::Buffer(_) = self.entries[self.next] {
                     self.values.extend(to_vec(param.val()));
@@ -350,11 +328,7 @@ impl Inventory {
                 self.next += 1;
             }
         }
-        let mut reader = Reader {
-            entries,
-            next: 0,
-            values: Vec::new(),
-        };
+        let mut reader = Reader { entries, next: 0, values: Vec::new() };
         module.visit(&mut reader);
         reader.values
     }

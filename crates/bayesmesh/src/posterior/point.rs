@@ -14,9 +14,7 @@ pub struct Point<N> {
 impl<N: Network> Point<N> {
     /// Wraps a network.
     pub fn new(network: N) -> Self {
-        Self {
-            parameters: Parameters::new(network),
-        }
+        Self { parameters: Parameters::new(network) }
     }
 }
 
@@ -32,10 +30,6 @@ impl<N: Network> Posterior for Point<N> {
     }
 
     fn adapt(&self, draw: Draw) -> Draw {
-        if draw.is_for_prediction() {
-            draw.without_dropout()
-        } else {
-            draw
-        }
+        if draw.is_for_prediction() { draw.without_dropout() } else { draw }
     }
 }

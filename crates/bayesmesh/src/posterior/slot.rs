@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use bayesmesh_kernels::gaussian::Scale;
-use burn::module::{Module, ModuleVisitor, Param};
+use burn::module::{Flag, Module, ModuleVisitor, Param};
 use burn::tensor::Tensor;
 
 /// How a parameter tensor is distributed.
@@ -45,13 +45,8 @@ impl Slot {
 
     /// Whether the tensor belongs to one of Burn's normalisation layers.
     pub fn is_normalisation(&self) -> bool {
-        const LAYERS: [&str; 5] = [
-            "BatchNorm",
-            "GroupNorm",
-            "InstanceNorm",
-            "LayerNorm",
-            "RmsNorm",
-        ];
+        const LAYERS: [&str; 5] =
+            ["BatchNorm", "GroupNorm", "InstanceNorm", "LayerNorm", "RmsNorm"];
         LAYERS.contains(&self.layer.as_str())
     }
 
@@ -90,6 +85,8 @@ pub(crate) struct Inventory {
     pub values: Vec<f32>,
     pub buffers: Vec<Buffer>,
     pub buffer_values: Vec<f32>,
+    /// Which layers behave differently in training, in visiting order.
+    pub flags: Vec<bool>,
     path: Vec<(String, String)>,
 }
 
@@ -97,7 +94,7 @@ impl Inventory {
     /// Lists the float tensors of a module in the order in which Burn visits them.
     pub fn of<M: Module>(module: &M) -> Self {
         let mut inventory = Self::default();
-        // On an autodiff device, because only there does a parameter say whether it is trained.
+        // In training mode, because only there does a parameter or a layer say what it does.
         module.clone().train().visit(&mut inventory);
         inventory.settle_fan_in();
         inventory
@@ -105,11 +102,7 @@ impl Inventory {
 
     /// A bias takes the fan-in of the weight beside it.
     fn settle_fan_in(&mut self) {
-        let parent = |name: &str| {
-            name.rsplit_once('.')
-                .map_or("", |(parent, _)| parent)
-                .to_owned()
-        };
+        let parent = |name: &str| name.rsplit_once('.').map_or("", |(parent, _)| parent).to_owned();
         let weights: Vec<(String, usize)> = self
             .slots
             .iter()
@@ -145,6 +138,10 @@ impl ModuleVisitor for Inventory {
         self.path.pop();
     }
 
+    fn visit_flag(&mut self, flag: &Param<Flag>) {
+        self.flags.push(flag.is_enabled());
+    }
+
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         let names: Vec<&str> = self.path.iter().map(|(name, _)| name.as_str()).collect();
         let name = names.join(".");
@@ -156,10 +153,7 @@ impl ModuleVisitor for Inventory {
             self.entries.push(Entry::Slot(self.slots.len()));
             self.slots.push(Slot {
                 name,
-                layer: self
-                    .path
-                    .last()
-                    .map_or(String::new(), |(_, layer)| layer.clone()),
+                layer: self.path.last().map_or(String::new(), |(_, layer)| layer.clone()),
                 fan_in: fan_in(&shape),
                 shape,
                 family: Family::Point,
@@ -169,11 +163,7 @@ impl ModuleVisitor for Inventory {
         } else {
             let start = self.buffer_values.len();
             self.entries.push(Entry::Buffer(self.buffers.len()));
-            self.buffers.push(Buffer {
-                name,
-                shape,
-                range: start..start + values.len(),
-            });
+            self.buffers.push(Buffer { name, shape, range: start..start + values.len() });
             self.buffer_values.extend(values);
         }
     }
@@ -181,8 +171,5 @@ impl ModuleVisitor for Inventory {
 
 /// The values of a tensor in row-major order.
 pub(crate) fn to_vec<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
-    tensor
-        .without_autodiff()
-        .try_into_vec_as::<f32>()
-        .expect("float tensors can be read back")
+    tensor.without_autodiff().try_into_vec_as::<f32>().expect("float tensors can be read back")
 }

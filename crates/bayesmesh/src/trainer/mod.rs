@@ -63,7 +63,7 @@ pub struct TrainState {
 /// let x = Tensor::<1>::from_floats([0.0, 1.0, 2.0, 3.0], &device).unsqueeze_dim::<2>(1);
 /// let data = TensorDataset::new(x.clone(), x * 2.0 + 1.0)?;
 /// let network = Line { linear: LinearConfig::new(1, 1).init(&device) };
-/// let posterior = MeanField::new(network, Prior::Normal { mean: 0.0, std: 1.0 })?;
+/// let posterior = MeanField::new(network, Prior::normal(0.0, 1.0))?;
 ///
 /// let settings = Settings {
 ///     samples: 4,
@@ -174,14 +174,10 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         let mesh = self.settings.mesh;
         self.check(mesh.size(), train.len())?;
         let mut forks: Vec<Self> = (1..mesh.size()).map(|_| self.fork()).collect();
-        let ranks: Vec<Mutex<&mut Self>> = std::iter::once(self)
-            .chain(&mut forks)
-            .map(Mutex::new)
-            .collect();
+        let ranks: Vec<Mutex<&mut Self>> =
+            std::iter::once(self).chain(&mut forks).map(Mutex::new).collect();
         let outcome = threads::run(mesh.size(), |world| {
-            let mut rank = ranks[world.rank()]
-                .lock()
-                .expect("each rank locks its own once");
+            let mut rank = ranks[world.rank()].lock().expect("each rank locks its own once");
             rank.fit_on(Arc::new(world.clone()), train, valid, length)
         });
         outcome.map(|_| ()).map_err(root_cause)
@@ -211,14 +207,11 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         draws: usize,
     ) -> Result<Predictive> {
         let size = self.settings.mesh.size().min(draws).max(1);
-        let ranks: Vec<Mutex<_>> = (0..size)
-            .map(|_| Mutex::new((self.posterior.clone(), input.clone())))
-            .collect();
+        let ranks: Vec<Mutex<_>> =
+            (0..size).map(|_| Mutex::new((self.posterior.clone(), input.clone()))).collect();
         let (reading, seed) = (self.loss.reading(), self.settings.seed);
         let outcome = threads::run(size, |world| {
-            let rank = ranks[world.rank()]
-                .lock()
-                .expect("each rank locks its own once");
+            let rank = ranks[world.rank()].lock().expect("each rank locks its own once");
             let (posterior, input) = &*rank;
             predict_on(world, posterior, reading, input, draws, seed)
         });
@@ -234,9 +227,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         let mesh = self.settings.mesh;
         let ranks: Vec<Mutex<Self>> = (0..mesh.size()).map(|_| Mutex::new(self.fork())).collect();
         let outcome = threads::run(mesh.size(), |world| {
-            let rank = ranks[world.rank()]
-                .lock()
-                .expect("each rank locks its own once");
+            let rank = ranks[world.rank()].lock().expect("each rank locks its own once");
             let mesh = MeshComm::new(mesh, Arc::new(world.clone()))?;
             rank.evaluate_on(&mesh, data, draws)
         });
@@ -251,20 +242,11 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     {
         let chunk = self.settings.batch;
         let reading = self.loss.reading();
-        evaluate_on(
-            mesh,
-            &self.posterior,
-            reading,
-            data,
-            draws,
-            self.settings.seed,
-            chunk,
-        )
+        evaluate_on(mesh, &self.posterior, reading, data, draws, self.settings.seed, chunk)
     }
 
     fn check(&self, world: usize, examples: usize) -> Result<()> {
-        self.settings
-            .check(world, examples, self.loss.least_draws(), L::COMBINE)
+        self.settings.check(world, examples, self.loss.least_draws(), L::COMBINE)
     }
 
     /// The same trainer for another rank; only rank 0 has callbacks.

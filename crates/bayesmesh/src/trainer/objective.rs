@@ -205,19 +205,14 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
         // mode each holds that of its own draws, weighted by their share.
         let (combined_draws, weight) = match self.exact {
             true => (self.samples, 1.0),
-            false => (
-                self.draws.len(),
-                self.draws.len() as f64 / self.samples as f64,
-            ),
+            false => (self.draws.len(), self.draws.len() as f64 / self.samples as f64),
         };
         let leaf = combined.clone().autodiff().require_grad();
         let rows = self.loss.value(leaf.clone(), combined_draws, target);
         let value = rows.sum() * (weight / self.batch as f64) as f32;
         let counts_here = !self.exact || self.mesh.coordinates.sample == 0;
         let mut loss = if counts_here { scalar(&value) } else { 0.0 };
-        let gradient = leaf
-            .grad(&value.backward())
-            .unwrap_or_else(|| combined.zeros_like());
+        let gradient = leaf.grad(&value.backward()).unwrap_or_else(|| combined.zeros_like());
 
         let mut sum = DrawSum::new(self.reduce, layout.len());
         let mut retained = retained.into_iter();
@@ -226,11 +221,7 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
                 Some(evaluated) => evaluated,
                 None => evaluate(index, Tape::Recording),
             };
-            let position = if self.exact {
-                index
-            } else {
-                index - self.draws.start
-            };
+            let position = if self.exact { index } else { index - self.draws.start };
             let weights = pullback(
                 L::COMBINE,
                 gradient.clone(),
@@ -265,9 +256,7 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
         if self.mesh.coordinates.data == 0 {
             let weight = self.kl_weight / self.samples as f64;
             let draw = self.draw(index);
-            let kl = self
-                .posterior
-                .kl_of_draw(&draw, weight as f32, &mut into[..layout.values]);
+            let kl = self.posterior.kl_of_draw(&draw, weight as f32, &mut into[..layout.values]);
             into[layout.tail(Tail::Kl)] += (kl / self.samples as f64) as f32;
         }
     }

@@ -45,39 +45,24 @@ pub enum OptimizerConfig {
 impl OptimizerConfig {
     /// Adam with β = (0.9, 0.999), ε = 1e-8 and no weight decay.
     pub fn adam() -> Self {
-        Self::Adam {
-            betas: (0.9, 0.999),
-            epsilon: 1e-8,
-            weight_decay: 0.0,
-        }
+        Self::Adam { betas: (0.9, 0.999), epsilon: 1e-8, weight_decay: 0.0 }
     }
 
     /// AdamW with β = (0.9, 0.999), ε = 1e-8 and a weight decay of 0.01.
     pub fn adamw() -> Self {
-        Self::AdamW {
-            betas: (0.9, 0.999),
-            epsilon: 1e-8,
-            weight_decay: 0.01,
-        }
+        Self::AdamW { betas: (0.9, 0.999), epsilon: 1e-8, weight_decay: 0.01 }
     }
 
     /// Plain stochastic gradient descent.
     pub fn sgd() -> Self {
-        Self::Sgd {
-            momentum: 0.0,
-            weight_decay: 0.0,
-        }
+        Self::Sgd { momentum: 0.0, weight_decay: 0.0 }
     }
 
     pub(super) fn build(self) -> Optimizer {
         let decay =
             |weight_decay: f32| (weight_decay > 0.0).then(|| WeightDecayConfig::new(weight_decay));
         match self {
-            Self::Adam {
-                betas,
-                epsilon,
-                weight_decay,
-            } => {
+            Self::Adam { betas, epsilon, weight_decay } => {
                 let config = AdamConfig::new()
                     .with_beta_1(betas.0)
                     .with_beta_2(betas.1)
@@ -85,11 +70,7 @@ impl OptimizerConfig {
                     .with_weight_decay(decay(weight_decay));
                 Optimizer::Adam(config.build(), None)
             }
-            Self::AdamW {
-                betas,
-                epsilon,
-                weight_decay,
-            } => {
+            Self::AdamW { betas, epsilon, weight_decay } => {
                 let config = AdamWConfig::new()
                     .with_beta_1(betas.0)
                     .with_beta_2(betas.1)
@@ -97,18 +78,11 @@ impl OptimizerConfig {
                     .with_weight_decay(weight_decay);
                 Optimizer::AdamW(config.build(), None)
             }
-            Self::Sgd {
-                momentum,
-                weight_decay,
-            } => {
-                let momentum = (momentum > 0.0).then(|| {
-                    MomentumConfig::new()
-                        .with_momentum(momentum)
-                        .with_dampening(0.0)
-                });
-                let config = SgdConfig::new()
-                    .with_momentum(momentum)
-                    .with_weight_decay(decay(weight_decay));
+            Self::Sgd { momentum, weight_decay } => {
+                let momentum = (momentum > 0.0)
+                    .then(|| MomentumConfig::new().with_momentum(momentum).with_dampening(0.0));
+                let config =
+                    SgdConfig::new().with_momentum(momentum).with_weight_decay(decay(weight_decay));
                 Optimizer::Sgd(config.build(), None)
             }
         }
@@ -149,12 +123,8 @@ impl Optimizer {
             let n = values.len();
             let tensor =
                 |values: Vec<f32>| Tensor::<1>::from_data(TensorData::new(values, [n]), device);
-            let (updated, next) = optimizer.step(
-                rate,
-                tensor(values.to_vec()),
-                tensor(gradient),
-                state.take(),
-            );
+            let (updated, next) =
+                optimizer.step(rate, tensor(values.to_vec()), tensor(gradient), state.take());
             *state = next;
             let data = updated.into_data();
             values.copy_from_slice(data.as_slice::<f32>().expect("single precision"));
@@ -180,10 +150,7 @@ impl Optimizer {
                 let count = u64::try_from(scalar).expect("optimisers count steps in whole numbers");
                 (name, count)
             });
-            OptimizerState {
-                tensors: tensors.collect(),
-                counters: counters.collect(),
-            }
+            OptimizerState { tensors: tensors.collect(), counters: counters.collect() }
         }
         match self {
             Self::Adam(_, state) => flatten(state.as_ref()),
@@ -197,10 +164,7 @@ impl Optimizer {
             if saved.tensors.is_empty() && saved.counters.is_empty() {
                 return Ok(None);
             }
-            let counters = saved
-                .counters
-                .iter()
-                .map(|(name, &n)| (name.clone(), n.into()));
+            let counters = saved.counters.iter().map(|(name, &n)| (name.clone(), n.into()));
             let mut source = StateSource::new(counters.collect());
             for (name, values) in &saved.tensors {
                 let data = TensorData::new(values.clone(), [values.len()]);

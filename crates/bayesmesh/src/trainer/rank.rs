@@ -73,10 +73,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
             wants_stop |= self.tell(|callback, state| callback.on_step(&report, state));
 
             if stopping || self.step.is_multiple_of(epoch_steps) {
-                let draws = self
-                    .settings
-                    .validation_draws
-                    .unwrap_or(self.settings.samples);
+                let draws = self.settings.validation_draws.unwrap_or(self.settings.samples);
                 let validation = match valid {
                     Some(valid) => self.evaluate_on(mesh, valid, draws)?,
                     None => Vec::new(),
@@ -145,12 +142,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         let layout = SumLayout::of(&self.posterior);
         let mut sum = objective.accumulate(augmented, &target)?;
         sum[layout.tail(Tail::Stop)] = if wants_stop { 1.0 } else { 0.0 };
-        all_reduce_buckets(
-            &*mesh.world,
-            &mut sum,
-            settings.bucket_bytes,
-            settings.reduce,
-        )?;
+        all_reduce_buckets(&*mesh.world, &mut sum, settings.bucket_bytes, settings.reduce)?;
 
         let data = f64::from(sum[layout.tail(Tail::Loss)]);
         let kl_of_draws = f64::from(sum[layout.tail(Tail::Kl)]);
@@ -162,47 +154,29 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         self.check_finite(data + kl, &gradient)?;
 
         let gradient_norm = norm(&gradient);
-        if let Some(limit) = self
-            .settings
-            .clip_norm
-            .filter(|limit| gradient_norm > *limit)
-        {
+        if let Some(limit) = self.settings.clip_norm.filter(|limit| gradient_norm > *limit) {
             let factor = (limit / gradient_norm) as f32;
             gradient.iter_mut().for_each(|g| *g *= factor);
         }
         let rate = self.settings.schedule.rate(self.step);
         let parameters = self.posterior.parameters_mut();
         let plain = parameters.device().clone();
-        self.optimizer
-            .step(rate, parameters.values_mut(), gradient, &plain);
+        self.optimizer.step(rate, parameters.values_mut(), gradient, &plain);
         for (buffer, change) in parameters.buffers_mut().iter_mut().zip(buffer_changes) {
             *buffer += change;
         }
-        Ok(StepOutcome {
-            data,
-            kl,
-            kl_weight,
-            gradient_norm,
-            rate,
-            stop,
-        })
+        Ok(StepOutcome { data, kl, kl_weight, gradient_norm, rate, stop })
     }
 
     fn check_finite(&self, loss: f64, gradient: &[f32]) -> Result<()> {
         let what = if let Some(index) = gradient.iter().position(|g| !g.is_finite()) {
-            format!(
-                "the gradient of {}",
-                self.posterior.parameters().describe(index)
-            )
+            format!("the gradient of {}", self.posterior.parameters().describe(index))
         } else if !loss.is_finite() {
             format!("the loss ({loss})")
         } else {
             return Ok(());
         };
-        Err(Error::NotFinite {
-            step: self.step,
-            what,
-        })
+        Err(Error::NotFinite { step: self.step, what })
     }
 
     /// Calls every callback; whether one of them wants to stop.

@@ -37,12 +37,7 @@ impl Schedule {
         match *self {
             Self::Constant { rate } => rate,
             Self::Warmup { rate, steps } => rate * rise(step, steps),
-            Self::Cosine {
-                rate,
-                warmup,
-                total,
-                floor,
-            } => {
+            Self::Cosine { rate, warmup, total, floor } => {
                 if step < warmup {
                     return rate * rise(step, warmup);
                 }
@@ -68,19 +63,11 @@ mod tests {
 
     #[test]
     fn shapes() {
-        let warmup = Schedule::Warmup {
-            rate: 0.2,
-            steps: 4,
-        };
+        let warmup = Schedule::Warmup { rate: 0.2, steps: 4 };
         let rates: Vec<f64> = (0..6).map(|step| warmup.rate(step)).collect();
         assert_eq!(rates, [0.05, 0.1, 0.15000000000000002, 0.2, 0.2, 0.2]);
 
-        let cosine = Schedule::Cosine {
-            rate: 1.0,
-            warmup: 2,
-            total: 12,
-            floor: 0.1,
-        };
+        let cosine = Schedule::Cosine { rate: 1.0, warmup: 2, total: 12, floor: 0.1 };
         assert_eq!(cosine.rate(0), 0.5);
         assert_eq!(cosine.rate(2), 1.0);
         assert!((cosine.rate(7) - 0.55).abs() < 1e-12);

@@ -103,10 +103,7 @@ impl Settings {
         let ranks = self.mesh.samples_size();
         let (least_held, held_by) = match self.exact || combine.exactness() == Exactness::Linear {
             true => (self.samples, "in all"),
-            false => (
-                share(self.samples, ranks, ranks - 1).len(),
-                "on every rank in local mode",
-            ),
+            false => (share(self.samples, ranks, ranks - 1).len(), "on every rank in local mode"),
         };
         if least_held < least_draws {
             return Err(Error::Setting(format!(
@@ -117,21 +114,10 @@ impl Settings {
         }
         let named = [
             ("heat", self.heat, self.heat >= 0.0),
-            (
-                "clip_norm",
-                self.clip_norm.unwrap_or(1.0),
-                self.clip_norm.is_none_or(|c| c > 0.0),
-            ),
-            (
-                "learning rate",
-                self.schedule.rate(0),
-                self.schedule.rate(0) > 0.0,
-            ),
+            ("clip_norm", self.clip_norm.unwrap_or(1.0), self.clip_norm.is_none_or(|c| c > 0.0)),
+            ("learning rate", self.schedule.rate(0), self.schedule.rate(0) > 0.0),
         ];
-        match named
-            .iter()
-            .find(|(_, value, valid)| !(value.is_finite() && *valid))
-        {
+        match named.iter().find(|(_, value, valid)| !(value.is_finite() && *valid)) {
             Some((name, value, _)) => Err(Error::Setting(format!(
                 "a {name} of {value} is not possible; choose a positive number"
             ))),

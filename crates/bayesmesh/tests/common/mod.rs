@@ -39,9 +39,7 @@ impl Network for Mlp {
 /// Standard normal numbers from a stream of their own.
 pub fn numbers(tensor: u32, shape: [usize; 2]) -> Tensor<2> {
     let mut values = vec![0.0; shape[0] * shape[1]];
-    Stream::new(99, Purpose::Synthesis)
-        .at_tensor(tensor)
-        .fill_normal(0, &mut values);
+    Stream::new(99, Purpose::Synthesis).at_tensor(tensor).fill_normal(0, &mut values);
     Tensor::from_data(TensorData::new(values, shape), &Device::default())
 }
 
@@ -55,11 +53,7 @@ pub fn regression(rows: usize) -> TensorDataset<Tensor<2>, Tensor<2>> {
 /// `rows` examples of five inputs in three classes.
 pub fn classification(rows: usize) -> TensorDataset<Tensor<2>, Tensor<1, Int>> {
     let x = numbers(0, [rows, 5]);
-    let labels = x
-        .clone()
-        .matmul(numbers(1, [5, 3]))
-        .argmax(1)
-        .squeeze_dim(1);
+    let labels = x.clone().matmul(numbers(1, [5, 3])).argmax(1).squeeze_dim(1);
     TensorDataset::new(x, labels).unwrap()
 }
 
@@ -68,8 +62,6 @@ pub fn distance(left: &[f32], right: &[f32]) -> f64 {
     assert_eq!(left.len(), right.len());
     let scale = left.iter().fold(0.0f64, |m, &l| m.max(f64::from(l).abs()));
     let pairs = left.iter().zip(right);
-    let worst = pairs.fold(0.0f64, |m, (&l, &r)| {
-        m.max((f64::from(l) - f64::from(r)).abs())
-    });
+    let worst = pairs.fold(0.0f64, |m, (&l, &r)| m.max((f64::from(l) - f64::from(r)).abs()));
     worst / scale.max(f64::MIN_POSITIVE)
 }

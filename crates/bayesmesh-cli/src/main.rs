@@ -1,0 +1,2 @@
+//! The bayesmesh program.
+fn main() {}

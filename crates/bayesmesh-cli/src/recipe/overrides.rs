@@ -1,0 +1,127 @@
+//! `--set key=value`.
+
+use super::error::Problem;
+use super::schema::{KIND, RECIPE, Section, Values};
+use super::source::Source;
+use super::tree::{Entry, Node, Place, Value};
+
+/// Writes all overrides into a tree, in their order; returns what is wrong with their form.
+pub(super) fn apply(source: &Source<'_>, tree: &mut Node) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (index, text) in source.overrides.iter().enumerate() {
+        if let Err((message, help)) = apply_one(text, &Place::Override(index), tree) {
+            problems.push(Problem {
+                at: source.at(&Place::Override(index)),
+                key: String::new(),
+                message,
+                help: Some(help),
+            });
+        }
+    }
+    problems
+}
+
+fn apply_one(text: &str, place: &Place, tree: &mut Node) -> Result<(), (String, String)> {
+    let Some((key, value)) = text.split_once('=') else {
+        return Err((
+            "an override is a key, `=` and a value".to_owned(),
+            "write for example `--set train.steps=50`".to_owned(),
+        ));
+    };
+    let names: Vec<&str> = key.split('.').map(str::trim).collect();
+    if names.iter().any(|name| name.is_empty()) {
+        return Err((
+            format!("`{}` is not the name of a key", key.trim()),
+            "write section, dot and key, for example `--set train.steps=50`".to_owned(),
+        ));
+    }
+    let value = value.trim();
+    if value.is_empty() {
+        return Err((
+            format!("there is no value for `{}`", key.trim()),
+            "write it after the `=`, for example `--set train.steps=50`".to_owned(),
+        ));
+    }
+    let node = read_value(&names, value, place);
+    let (last, sections) = names.split_last().expect("a split text has a part");
+    let mut table = tree;
+    for name in sections {
+        table = entry_or_insert(table, name, place, || Node::empty(place.clone()))?;
+    }
+    if *last == KIND {
+        drop_keys_of_other_kinds(sections, &node, table);
+    }
+    *entry_or_insert(table, last, place, || node.clone())? = node;
+    Ok(())
+}
+
+/// As TOML where it is, else as text, so that paths and names need no quotes.
+fn read_value(names: &[&str], value: &str, place: &Place) -> Node {
+    let quoted = value.starts_with(['"', '\'']);
+    if takes_text(names) && !quoted {
+        return Node::bare(value, place.clone());
+    }
+    Node::single(value, place).unwrap_or_else(|_| Node::bare(value, place.clone()))
+}
+
+/// The section of that name.
+fn section_of(names: &[&str]) -> Option<&'static Section> {
+    let name = names.join(".");
+    let all = RECIPE.all();
+    all.into_iter().find(|section| section.name == name)
+}
+
+fn takes_text(names: &[&str]) -> bool {
+    names.split_last().is_some_and(|(last, sections)| {
+        let mut rows = section_of(sections).into_iter().flat_map(|s| s.rows(last));
+        rows.any(|key| matches!(key.values, Values::Text))
+    })
+}
+
+/// Another kind of a section has other keys. Those that the file gives for its own kind go with it.
+fn drop_keys_of_other_kinds(sections: &[&str], kind: &Node, table: &mut Node) {
+    let (Some(section), Value::Text(kind)) = (section_of(sections), &kind.value) else {
+        return;
+    };
+    let before = table.get(KIND).map(|node| node.value.clone());
+    if !section.has_kind(kind) || before == Some(Value::Text(kind.clone())) {
+        return;
+    }
+    if let Value::Table(entries) = &mut table.value {
+        entries.retain(|entry| {
+            let mut rows = section.rows(&entry.name).peekable();
+            let known = rows.peek().is_some();
+            let stays = rows.any(|key| key.is_of(Some(kind)));
+            !known || stays || !matches!(entry.place, Place::File(_))
+        });
+    }
+}
+
+/// The value of a key of a table, which it gets first if it has none.
+fn entry_or_insert<'a>(
+    table: &'a mut Node,
+    name: &str,
+    place: &Place,
+    value: impl FnOnce() -> Node,
+) -> Result<&'a mut Node, (String, String)> {
+    let found = table.describe();
+    let Value::Table(entries) = &mut table.value else {
+        return Err((
+            format!("`{name}` cannot be set within {found}"),
+            "give the section itself first".to_owned(),
+        ));
+    };
+    let index = match entries.iter().position(|entry| entry.name == name) {
+        Some(index) => index,
+        None => {
+            entries.push(Entry {
+                name: name.to_owned(),
+                place: place.clone(),
+                node: value(),
+            });
+            entries.len() - 1
+        }
+    };
+    let entry = &mut entries[index];
+    Ok(&mut entry.node)
+}

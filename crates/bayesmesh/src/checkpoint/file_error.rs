@@ -1,0 +1,138 @@
+//! What the operating system can refuse, with the file and the remedy.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// Why a file could not be read or written.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum FileError {
+    /// There is nothing at this path, or its folder is missing.
+    #[error("{}: no such file or folder. Check the path", path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
+
+    /// The disk, the quota or the allowed file size is exhausted.
+    #[error(
+        "{}: no space left to {action} it ({reason}). Free some space or choose a folder on \
+         another disk; what was saved before is intact", path.display()
+    )]
+    Full {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        action: &'static str,
+        /// The words of the operating system.
+        reason: String,
+    },
+
+    /// The user may not do this.
+    #[error(
+        "{}: no permission to {action} it. Change the permissions of the file and its folder, or \
+         choose another place", path.display()
+    )]
+    Permission {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        action: &'static str,
+    },
+
+    /// The file system cannot be written to.
+    #[error(
+        "{}: cannot {action} it, the file system is read-only. Choose a folder on another one",
+        path.display()
+    )]
+    ReadOnly {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        action: &'static str,
+    },
+
+    /// A part of the path that should be a folder is a file.
+    #[error(
+        "{}: a file stands where this path needs a folder. Remove it or choose another path",
+        path.display()
+    )]
+    NotAFolder {
+        /// The path.
+        path: PathBuf,
+    },
+
+    /// A folder is where a file should be.
+    #[error("{}: this is a folder. Name a file in it", path.display())]
+    IsAFolder {
+        /// The path.
+        path: PathBuf,
+    },
+
+    /// Anything else.
+    #[error("{}: cannot {action} it: {reason}", path.display())]
+    Other {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        action: &'static str,
+        /// The words of the operating system.
+        reason: String,
+    },
+}
+
+impl FileError {
+    /// The error of doing `action` ("read", "write", …) to `path`.
+    pub fn new(path: impl AsRef<Path>, action: &'static str, error: &io::Error) -> Self {
+        use io::ErrorKind as Kind;
+        let path = path.as_ref().to_path_buf();
+        let reason = error.to_string();
+        match error.kind() {
+            Kind::NotFound => Self::Missing { path },
+            Kind::StorageFull | Kind::QuotaExceeded | Kind::FileTooLarge | Kind::WriteZero => {
+                Self::Full {
+                    path,
+                    action,
+                    reason,
+                }
+            }
+            Kind::PermissionDenied => Self::Permission { path, action },
+            Kind::ReadOnlyFilesystem => Self::ReadOnly { path, action },
+            Kind::NotADirectory => Self::NotAFolder { path },
+            Kind::IsADirectory => Self::IsAFolder { path },
+            _ => Self::Other {
+                path,
+                action,
+                reason,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_names_the_file_and_a_remedy() {
+        use io::ErrorKind as Kind;
+        let cases = [
+            (Kind::NotFound, "Check the path"),
+            (Kind::StorageFull, "Free some space"),
+            (Kind::QuotaExceeded, "Free some space"),
+            (Kind::FileTooLarge, "Free some space"),
+            (Kind::WriteZero, "Free some space"),
+            (Kind::PermissionDenied, "Change the permissions"),
+            (Kind::ReadOnlyFilesystem, "read-only"),
+            (Kind::NotADirectory, "Remove it or choose another path"),
+            (Kind::IsADirectory, "Name a file in it"),
+            (Kind::TimedOut, "cannot write it: timed out"),
+        ];
+        for (kind, words) in cases {
+            let message = FileError::new("runs/a", "write", &kind.into()).to_string();
+            assert!(message.starts_with("runs/a: "), "{message}");
+            assert!(message.contains(words), "{message}");
+        }
+    }
+}
