@@ -2,7 +2,7 @@
 //! CPU device against the one composed from Burn's own operations.
 
 use bayesmesh_kernels::gaussian::Scale;
-use bayesmesh_kernels::ops::{dropout, dropout_composed, sample, sample_composed};
+use bayesmesh_kernels::ops::{Mask, dropout, dropout_composed, sample, sample_composed};
 use bayesmesh_kernels::stream::{Purpose, Stream};
 use burn::tensor::{Device, Tensor, TensorData};
 
@@ -116,7 +116,7 @@ fn samples_have_the_mean_and_the_deviation_asked_for() {
 }
 
 fn dropout_with_gradient(
-    dropout: fn(Tensor<2>, Stream, u64, f32) -> Tensor<2>,
+    dropout: fn(Tensor<2>, Mask) -> Tensor<2>,
     rows: std::ops::Range<usize>,
 ) -> [Vec<f32>; 2] {
     let units = 5;
@@ -124,7 +124,8 @@ fn dropout_with_gradient(
     let values = &values[rows.start * units..rows.end * units];
     let x = tensor(values).reshape([rows.len(), units]).detach().require_grad();
     let stream = Stream::new(2, Purpose::Dropout).at_draw(1);
-    let y = dropout(x.clone(), stream, (rows.start * units) as u64, 0.3);
+    let start = (rows.start * units) as u64;
+    let y = dropout(x.clone(), Mask { stream, draws: 1, start, probability: 0.3 });
     let grads = y.clone().square().sum().backward();
     [y.inner(), x.grad(&grads).unwrap()].map(|t| t.into_data().try_into_vec().unwrap())
 }
@@ -153,5 +154,23 @@ fn the_gradient_of_dropout_is_the_mask() {
     for (y, grad) in y.iter().zip(&grad) {
         let expected = 2.0 * y * if *y == 0.0 { 0.0 } else { 1.0 / 0.7 };
         assert!((grad - expected).abs() < 1e-5 * (1.0 + expected.abs()), "{grad} {expected}");
+    }
+}
+
+#[test]
+fn stacked_draws_have_the_masks_of_single_ones() {
+    let stream = Stream::new(2, Purpose::Dropout).at_draw(4);
+    let x = tensor(&numbers(3, 6 * 5)).reshape([6, 5]);
+    let mask = |draw: u32, draws: u32| Mask {
+        stream: stream.skip_draws(draw),
+        draws,
+        start: 10,
+        probability: 0.3,
+    };
+    let stacked = dropout(x.clone(), mask(0, 3));
+    for draw in 0..3 {
+        let block = |t: &Tensor<2>| t.clone().narrow(0, 2 * draw, 2);
+        let single = dropout(block(&x), mask(draw as u32, 1));
+        block(&stacked).into_data().assert_eq(&single.into_data(), true);
     }
 }

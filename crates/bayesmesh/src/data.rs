@@ -15,7 +15,7 @@ pub enum Truth {
 }
 
 /// Targets of a batch.
-pub trait Target: Clone + Send {
+pub trait Target: Rows {
     /// The targets on the host.
     fn truth(&self) -> Truth;
 }
@@ -39,7 +39,7 @@ impl Target for Tensor<2> {
 /// Examples that can be fetched by their numbers.
 pub trait Dataset: Sync {
     /// Inputs of a batch, as the network takes them.
-    type Input: Clone + Send;
+    type Input: Rows;
     /// Targets of a batch, as the loss takes them.
     type Target: Target;
 
@@ -64,12 +64,14 @@ pub trait Dataset: Sync {
     }
 }
 
-/// A tensor whose first axis counts examples.
-pub trait Rows: Clone + Send + Sync {
+/// A tensor, or several, whose first axis counts examples.
+pub trait Rows: Clone + Send {
     /// The number of examples.
     fn rows(&self) -> usize;
     /// The examples with these numbers, on the device.
     fn select_rows(&self, rows: &[usize], device: &Device) -> Self;
+    /// Batches one after the other, as one batch.
+    fn stack(batches: Vec<Self>) -> Self;
 }
 
 fn indices(rows: &[usize], device: &Device) -> Tensor<1, Int> {
@@ -87,6 +89,10 @@ impl<const D: usize> Rows for Tensor<D> {
         let selected = self.clone().select(0, indices(rows, &self.device()));
         selected.to_device(device)
     }
+
+    fn stack(batches: Vec<Self>) -> Self {
+        Tensor::cat(batches, 0)
+    }
 }
 
 impl<const D: usize> Rows for Tensor<D, Int> {
@@ -97,6 +103,25 @@ impl<const D: usize> Rows for Tensor<D, Int> {
     fn select_rows(&self, rows: &[usize], device: &Device) -> Self {
         let selected = self.clone().select(0, indices(rows, &self.device()));
         selected.to_device(device)
+    }
+
+    fn stack(batches: Vec<Self>) -> Self {
+        Tensor::cat(batches, 0)
+    }
+}
+
+impl<A: Rows, B: Rows> Rows for (A, B) {
+    fn rows(&self) -> usize {
+        self.0.rows()
+    }
+
+    fn select_rows(&self, rows: &[usize], device: &Device) -> Self {
+        (self.0.select_rows(rows, device), self.1.select_rows(rows, device))
+    }
+
+    fn stack(batches: Vec<Self>) -> Self {
+        let (a, b) = batches.into_iter().unzip();
+        (A::stack(a), B::stack(b))
     }
 }
 
@@ -121,7 +146,7 @@ impl<I: Rows, T: Rows> TensorDataset<I, T> {
     }
 }
 
-impl<I: Rows, T: Rows + Target> Dataset for TensorDataset<I, T> {
+impl<I: Rows + Sync, T: Target + Sync> Dataset for TensorDataset<I, T> {
     type Input = I;
     type Target = T;
 

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use bayesmesh_kernels::ops;
+use bayesmesh_kernels::ops::{self, Mask};
 use bayesmesh_kernels::stream::{Purpose, Stream};
 use burn::tensor::Tensor;
 
@@ -20,6 +20,7 @@ pub struct Draw {
     seed: u64,
     step: u32,
     index: u32,
+    count: u32,
     first_row: u64,
     dropout: bool,
     dropout_calls: Cell<u32>,
@@ -28,7 +29,15 @@ pub struct Draw {
 impl Draw {
     /// Draw `index` of training step `step`.
     pub fn new(seed: u64, step: u32, index: u32) -> Self {
-        Self { seed, step, index, first_row: 0, dropout: true, dropout_calls: Cell::new(0) }
+        Self {
+            seed,
+            step,
+            index,
+            count: 1,
+            first_row: 0,
+            dropout: true,
+            dropout_calls: Cell::new(0),
+        }
     }
 
     /// Draw `index` for prediction: the same posterior, other random numbers than any step.
@@ -42,6 +51,12 @@ impl Draw {
     /// sees the numbers that the whole batch would see.
     pub fn with_first_row(mut self, first_row: usize) -> Self {
         self.first_row = first_row as u64;
+        self
+    }
+
+    /// This draw and those after it, `count` in all, stacked along the first axis of a batch.
+    pub(crate) fn stacked(mut self, count: usize) -> Self {
+        self.count = count as u32;
         self
     }
 
@@ -80,8 +95,14 @@ impl Draw {
         if !self.dropout {
             return x;
         }
-        let units = x.shape().num_elements() / x.dims()[0].max(1);
-        let stream = self.stream(Purpose::Dropout).at_tensor(layer);
-        ops::dropout(x, stream, self.first_row * units as u64, probability as f32)
+        let rows = x.dims()[0] / self.count as usize;
+        let units = x.shape().num_elements() / (rows * self.count as usize).max(1);
+        let mask = Mask {
+            stream: self.stream(Purpose::Dropout).at_tensor(layer),
+            draws: self.count,
+            start: self.first_row * units as u64,
+            probability: probability as f32,
+        };
+        ops::dropout(x, mask)
     }
 }

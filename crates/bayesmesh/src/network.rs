@@ -3,6 +3,7 @@
 use burn::module::Module;
 use burn::tensor::Tensor;
 
+use crate::data::Rows;
 use crate::draw::Draw;
 
 /// A Burn module with a forward pass. Three lines around the ordinary `forward`:
@@ -23,13 +24,14 @@ use crate::draw::Draw;
 /// }
 /// ```
 pub trait Network: Module {
-    /// One batch of inputs.
-    type Input: Clone + Send;
+    /// One batch of inputs: a tensor, a pair of them, or any type that has [`Rows`].
+    type Input: Rows;
 
     /// The outputs for a batch, one row an example; whatever follows the batch axis is flattened.
     ///
     /// `draw` gives dropout masks and other randomness of the forward pass. A network without any
-    /// ignores it.
+    /// ignores it. Rows must not mix: the output of an example depends on that example (batch
+    /// normalisation is allowed for).
     ///
     /// # Shapes
     ///

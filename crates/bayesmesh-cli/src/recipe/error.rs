@@ -89,6 +89,8 @@ pub enum At {
     },
     /// In an override.
     Override {
+        /// Which of them, from 0.
+        index: usize,
         /// Its text, e.g. `train.samples=4`.
         text: String,
     },
@@ -101,7 +103,7 @@ impl Display for At {
             Self::Line {
                 line, column, name, ..
             } => write!(f, "{name}:{line}:{column}"),
-            Self::Override { text } => write!(f, "--set {text}"),
+            Self::Override { text, .. } => write!(f, "--set {text}"),
         }
     }
 }
@@ -142,7 +144,11 @@ fn excerpt(line: &str, column: usize) -> (String, usize) {
     }
     let skipped = before.saturating_sub(LEAD);
     let shown: String = chars.clone().skip(skipped).take(WIDEST).collect();
-    let end = if chars.count() > skipped + WIDEST { "…" } else { "" };
+    let end = if chars.count() > skipped + WIDEST {
+        "…"
+    } else {
+        ""
+    };
     match skipped {
         0 => (format!("{shown}{end}"), before),
         _ => (format!("…{shown}{end}"), before - skipped + 1),
@@ -191,6 +197,7 @@ mod tests {
     fn many_problems_are_cut() {
         let problem = Problem {
             at: At::Override {
+                index: 0,
                 text: "a=1".to_owned(),
             },
             key: "a".to_owned(),

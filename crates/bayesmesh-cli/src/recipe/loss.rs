@@ -81,9 +81,7 @@ impl Loss {
 
 pub(super) static SECTION: Section = Section {
     name: "loss",
-    meaning: "What is minimised, besides the distance to the prior. ŷ_s is the prediction of draw \
-              s; the `expected-…` ones are means over draws, the others functions of all draws \
-              together, kept exact on any number of ranks by `train.exact`.",
+    meaning: "What is minimised, besides the distance to the prior.",
     kinds: &[
         Kind::new(
             "squared-error-of-mean",

@@ -45,14 +45,39 @@ fn apply_one(text: &str, place: &Place, tree: &mut Node) -> Result<(), (String, 
     let node = read_value(&names, value, place);
     let (last, sections) = names.split_last().expect("a split text has a part");
     let mut table = tree;
-    for name in sections {
-        table = entry_or_insert(table, name, place, || Node::empty(place.clone()))?;
+    for (depth, name) in sections.iter().enumerate() {
+        let entries = entries_of(table, &sections[..depth])?;
+        let index = entries.iter().position(|entry| entry.name == *name).unwrap_or_else(|| {
+            entries.push(Entry::new(name, Node::empty(place.clone())));
+            entries.len() - 1
+        });
+        table = &mut entries[index].node;
     }
+    let entries = entries_of(table, sections)?;
     if *last == KIND {
-        drop_keys_of_other_kinds(sections, &node, table);
+        drop_keys_of_other_kinds(sections, &node, entries);
     }
-    *entry_or_insert(table, last, place, || node.clone())? = node;
+    entries.retain(|entry| entry.name != *last);
+    entries.push(Entry::new(last, node));
     Ok(())
+}
+
+/// The keys of a section, to change.
+fn entries_of<'a>(
+    table: &'a mut Node,
+    names: &[&str],
+) -> Result<&'a mut Vec<Entry>, (String, String)> {
+    let found = table.describe();
+    match &mut table.value {
+        Value::Table(entries) => Ok(entries),
+        _ => {
+            let name = names.join(".");
+            Err((
+                format!("`{name}` is a value, {found}, and has no keys"),
+                format!("set it itself: `--set {name}=…`"),
+            ))
+        }
+    }
 }
 
 /// As TOML where it is, else as text, so that paths and names need no quotes.
@@ -79,49 +104,21 @@ fn takes_text(names: &[&str]) -> bool {
 }
 
 /// Another kind of a section has other keys. Those that the file gives for its own kind go with it.
-fn drop_keys_of_other_kinds(sections: &[&str], kind: &Node, table: &mut Node) {
+fn drop_keys_of_other_kinds(sections: &[&str], kind: &Node, entries: &mut Vec<Entry>) {
     let (Some(section), Value::Text(kind)) = (section_of(sections), &kind.value) else {
         return;
     };
-    let before = table.get(KIND).map(|node| node.value.clone());
-    if !section.has_kind(kind) || before == Some(Value::Text(kind.clone())) {
+    let is_changed = entries
+        .iter()
+        .find(|entry| entry.name == KIND)
+        .is_some_and(|entry| entry.node.value != Value::Text(kind.clone()));
+    if !section.has_kind(kind) || !is_changed {
         return;
     }
-    if let Value::Table(entries) = &mut table.value {
-        entries.retain(|entry| {
-            let mut rows = section.rows(&entry.name).peekable();
-            let known = rows.peek().is_some();
-            let stays = rows.any(|key| key.is_of(Some(kind)));
-            !known || stays || !matches!(entry.place, Place::File(_))
-        });
-    }
-}
-
-/// The value of a key of a table, which it gets first if it has none.
-fn entry_or_insert<'a>(
-    table: &'a mut Node,
-    name: &str,
-    place: &Place,
-    value: impl FnOnce() -> Node,
-) -> Result<&'a mut Node, (String, String)> {
-    let found = table.describe();
-    let Value::Table(entries) = &mut table.value else {
-        return Err((
-            format!("`{name}` cannot be set within {found}"),
-            "give the section itself first".to_owned(),
-        ));
-    };
-    let index = match entries.iter().position(|entry| entry.name == name) {
-        Some(index) => index,
-        None => {
-            entries.push(Entry {
-                name: name.to_owned(),
-                place: place.clone(),
-                node: value(),
-            });
-            entries.len() - 1
-        }
-    };
-    let entry = &mut entries[index];
-    Ok(&mut entry.node)
+    entries.retain(|entry| {
+        let mut rows = section.rows(&entry.name).peekable();
+        let known = rows.peek().is_some();
+        let stays = rows.any(|key| key.is_of(Some(kind)));
+        !known || stays || !matches!(entry.place, Place::File(_))
+    });
 }

@@ -117,7 +117,7 @@ pub(super) static SECTION: Section = Section {
             "initial_std_per_fan_in",
             Values::Flag,
             Absent::Value("true"),
-            "Multiplies the initial σ of a layer by 1/√fan_in, as wide as its initial means are.",
+            "Multiplies the initial σ of a layer by 1/√fan_in, in proportion to its initial weights.",
         )
         .of(MEAN_FIELD),
         Key::new(

@@ -149,9 +149,7 @@ impl Range {
     pub fn contains(&self, x: f64) -> bool {
         let above = |end: &End| x > end.at || (end.included && x == end.at);
         let below = |end: &End| x < end.at || (end.included && x == end.at);
-        x.is_finite()
-            && self.low.as_ref().is_none_or(above)
-            && self.high.as_ref().is_none_or(below)
+        x.is_finite() && self.low.as_ref().is_none_or(above) && self.high.as_ref().is_none_or(below)
     }
 }
 
@@ -253,9 +251,24 @@ impl Section {
         }
     }
 
+    /// Whether a recipe must have the section.
+    pub fn is_required(&self) -> bool {
+        !self.kinds.is_empty() && self.default_kind.is_none()
+    }
+
     /// The names of its kinds.
     pub fn kind_names(&self) -> Vec<&'static str> {
         self.kinds.iter().map(|kind| kind.name).collect()
+    }
+
+    /// Its kinds with their meanings, a line each.
+    pub fn kind_list(&self) -> String {
+        let lines: Vec<String> = self
+            .kinds
+            .iter()
+            .map(|kind| format!("`{}`: {}", kind.name, kind.meaning))
+            .collect();
+        lines.join("\n")
     }
 
     /// Whether one of its kinds has that name.

@@ -20,6 +20,7 @@ impl Source<'_> {
         match place {
             Place::Nowhere => At::Recipe { name },
             Place::Override(index) => At::Override {
+                index: *index,
                 text: self.overrides[*index].clone(),
             },
             Place::File(span) => {
@@ -42,6 +43,31 @@ impl Source<'_> {
                 }
             }
         }
+    }
+
+    /// The error of a text that is not TOML.
+    pub fn refuse_syntax(&self, error: &toml::de::Error) -> RecipeError {
+        let at = self.at(&error.span().map_or(Place::Nowhere, Place::File));
+        let message = match &at {
+            At::Line { text, .. } if text.ends_with('=') => "there is no value after the `=`",
+            _ => error.message().trim_end(),
+        };
+        self.refuse(vec![Problem {
+            key: String::new(),
+            message: format!("this is not TOML: {message}"),
+            help: None,
+            at,
+        }])
+    }
+
+    /// The error of a recipe that fails as a whole.
+    pub fn refuse_whole(&self, error: &dyn std::error::Error) -> RecipeError {
+        self.refuse(vec![Problem {
+            at: self.at(&Place::Nowhere),
+            key: String::new(),
+            message: error.to_string().trim_end().to_owned(),
+            help: None,
+        }])
     }
 
     /// The error that lists problems in their order.
@@ -88,7 +114,10 @@ mod tests {
             overrides: &[],
         };
         for span in [0..1, 1..2, 1..1, 2..2, 7..9] {
-            assert!(matches!(source.at(&Place::File(span)), At::Line { line: 1, .. }));
+            assert!(matches!(
+                source.at(&Place::File(span)),
+                At::Line { line: 1, .. }
+            ));
         }
     }
 }

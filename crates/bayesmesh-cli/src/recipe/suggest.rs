@@ -1,17 +1,25 @@
 //! The valid name that a wrong one was probably meant to be.
 
-use super::schema::{KIND, RECIPE, Section};
+use super::schema::{KIND, Key, RECIPE, Section};
 
-/// The most similar of some names, if it is similar at all.
+/// The most similar of some names, if it is similar at all: a typo in three characters, or the
+/// beginning of the name.
 pub(super) fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    nearest_within(word, names, word.chars().count().div_ceil(3))
+}
+
+fn nearest_within<'a>(
+    word: &str,
+    names: impl IntoIterator<Item = &'a str>,
+    most: usize,
+) -> Option<&'a str> {
     let word = normalised(word);
-    // A typo in three characters; swapped neighbours count as one.
-    let most = word.chars().count().div_ceil(3);
     names
         .into_iter()
         .filter_map(|name| {
             let candidate = normalised(name);
             let begun = word.len() >= 3 && candidate.starts_with(&word);
+            // Swapped neighbours count as one.
             match strsim::osa_distance(&word, &candidate) {
                 distance if distance <= most => Some((distance, name)),
                 _ if begun => Some((most, name)),
@@ -23,30 +31,30 @@ pub(super) fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) 
 }
 
 /// The full name of the key that `word` in a section of that kind was probably meant to be: one of
-/// the section, or one of the same or a similar name elsewhere.
+/// the section, or one that has that name elsewhere.
 pub(super) fn nearest_key(section: &Section, kind: Option<&str>, word: &str) -> Option<String> {
-    let has_kinds = !section.kinds.is_empty();
+    let is_meant = |name: &str| normalised(name) == normalised(word);
+    let also_meant = |key: &&Key| key.also.iter().any(|name| is_meant(name));
     let own = || section.keys.iter().filter(|key| key.is_of(kind));
-    let own_names = own()
+    let kind_name = (!section.kinds.is_empty()).then_some(KIND);
+    let own_names = || own().map(|key| key.name).chain(kind_name);
+    let own_key = own()
+        .find(also_meant)
         .map(|key| key.name)
-        .chain(has_kinds.then_some(KIND));
-    let is = |name: &&str| normalised(name) == normalised(word);
-    let by_other_word = || own().find(|key| key.also.iter().any(|other| is(&other)));
-    let elsewhere = || {
-        let sections = RECIPE.all();
-        let mut keys = sections
-            .iter()
-            .flat_map(|section| section.keys.iter().map(move |key| (section, key)));
-        keys.clone()
-            .find(|(_, key)| is(&key.name))
-            .or_else(|| keys.find(|(_, key)| key.also.iter().any(|other| is(&other))))
-            .map(|(section, key)| section.full_name(key.name))
+        .or_else(|| nearest_within(word, own_names(), 1));
+    if let Some(name) = own_key {
+        return Some(section.full_name(name));
+    }
+    let all = RECIPE.all();
+    let find = |wanted: &dyn Fn(&&Key) -> bool| {
+        all.iter().find_map(|section| {
+            let key = section.keys.iter().find(wanted)?;
+            Some(section.full_name(key.name))
+        })
     };
-    let full_name = |name: &str| section.full_name(name);
-    let exact = by_other_word().map(|key| full_name(key.name));
-    exact
-        .or_else(elsewhere)
-        .or_else(|| nearest(word, own_names).map(full_name))
+    find(&|key| is_meant(key.name))
+        .or_else(|| find(&also_meant))
+        .or_else(|| nearest(word, own_names()).map(|name| section.full_name(name)))
 }
 
 fn normalised(name: &str) -> String {
@@ -56,12 +64,14 @@ fn normalised(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recipe::schema::Values;
 
     #[test]
     fn similar_names() {
         let losses = ["crps", "gaussian-mixture", "gaussian-of-draws"];
-        assert_eq!(nearest("Gaussian_Mixture", losses), Some("gaussian-mixture"));
+        assert_eq!(
+            nearest("Gaussian_Mixture", losses),
+            Some("gaussian-mixture")
+        );
         assert_eq!(nearest("gauss", losses), Some("gaussian-mixture"));
         assert_eq!(nearest("cprs", losses), Some("crps"));
         assert_eq!(nearest("hinge", losses), None);
@@ -83,20 +93,22 @@ mod tests {
         assert_eq!(key("loss", Some("crps"), "knd").unwrap(), "loss.kind");
         assert_eq!(key("", None, "epochs").unwrap(), "train.epochs");
         assert_eq!(key("", None, "optimiser").unwrap(), "optimizer");
+        assert_eq!(key("train", None, "step").unwrap(), "train.steps");
         assert_eq!(key("train", None, "colour"), None);
     }
 
-    /// Other words for a key are not keys of the same section, or they could never be meant.
+    /// A word for another key of the same section would never be suggested.
     #[test]
-    fn other_words_are_free() {
+    fn other_words_are_not_keys() {
         for section in RECIPE.all() {
             for key in section.keys {
-                for kind in section.kind_names() {
-                    let taken = |word| section.rows(word).any(|key| key.is_of(Some(kind)));
-                    let own = key.is_of(Some(kind)) && key.also.iter().any(|word| taken(word));
-                    assert!(!own, "{}", section.full_name(key.name));
-                }
-                assert!(!matches!(key.values, Values::Section(_)) || key.name != KIND);
+                let own = |row: &Key| {
+                    let shared = section.kinds.iter().map(|kind| Some(kind.name));
+                    shared.chain([None]).any(|k| row.is_of(k) && key.is_of(k))
+                };
+                let taken = |word: &&&str| section.rows(word).any(own);
+                let name = section.full_name(key.name);
+                assert_eq!(key.also.iter().find(taken), None, "{name}");
             }
         }
     }

@@ -69,7 +69,7 @@ pub enum Augment {
 
 pub(super) static SECTION: Section = Section {
     name: "train",
-    meaning: "How training is done. None of it depends on the number of ranks.",
+    meaning: "How training is done. How many ranks share the work is said at the command line.",
     kinds: &[],
     default_kind: None,
     keys: &[

@@ -56,14 +56,21 @@ pub(super) struct Entry {
     pub node: Node,
 }
 
+impl Entry {
+    /// A key that was written where its value was.
+    pub fn new(name: &str, node: Node) -> Self {
+        Self { name: name.to_owned(), place: node.place.clone(), node }
+    }
+}
+
 impl Node {
-    /// Reads a document.
-    pub fn document(text: &str) -> Result<Self, Error> {
+    /// Reads a document whose bytes have the places given.
+    pub fn document(text: &str, place: &dyn Fn(Range<usize>) -> Place) -> Result<Self, Error> {
         let table = DeTable::parse(text)?.into_inner();
         Ok(Self {
             place: Place::Nowhere,
             text: String::new(),
-            value: table_of(&table, text, &Place::File),
+            value: table_of(&table, text, place),
         })
     }
 

@@ -19,7 +19,8 @@ pub enum Format {
     /// SMARD, separated by semicolons: `Datum von;Datum bis;…`, `Datum;Anfang;Ende;…`,
     /// `Datum;Uhrzeit;…`, `Start date;End date;…` or `Date;Start;End;…`, and
     /// `Gesamt (Netzlast) [MWh] …`, `Netzlast [MWh] …`, `Total (grid load) [MWh] …` or
-    /// `Grid load [MWh] …`. MWh per step, German local time.
+    /// `Grid load [MWh] …`, in older files without the blank before the unit. MWh per step, German
+    /// local time; `12.345,67` or `12,345.67`, as the column shows.
     Smard,
     /// The `de.csv` of the Kaggle data set *western-europe-power-consumption*: `start,end,load`. MW.
     StartEndLoad,
@@ -190,13 +191,21 @@ fn smard(names: &[String]) -> Recognised {
         names.get(index).is_some_and(|name| wanted.contains(&name.as_str()))
     };
     let combined = is(0, &["datum von", "start date", "date from"]);
-    let separate = is(0, &["datum", "date"])
-        && is(1, &["anfang", "uhrzeit", "start", "time", "time of day"]);
+    let separate =
+        is(0, &["datum", "date"]) && is(1, &["anfang", "uhrzeit", "start", "time", "time of day"]);
     if !combined && !separate {
         return Recognised::No;
     }
-    let begins = ["gesamt (netzlast) [", "netzlast [", "total (grid load) [", "grid load ["];
-    let Some(load) = find(names, |n| begins.iter().any(|b| n.starts_with(b))) else {
+    // Older exports have no blank before the unit, and the oldest call the load just the total, as
+    // files of generation do theirs.
+    let compact: Vec<String> = names.iter().map(|name| name.replace(' ', "")).collect();
+    let begins = ["gesamt(netzlast)[", "netzlast[", "total(gridload)[", "gridload["];
+    let named = find(&compact, |n| begins.iter().any(|b| n.starts_with(b)));
+    let total = || {
+        let generation = compact.iter().any(|n| n.starts_with("photovoltai"));
+        find(&compact, |n| !generation && matches!(n, "gesamt[mwh]" | "total[mwh]"))
+    };
+    let Some(load) = named.or_else(total) else {
         return Recognised::But(format!(
             "a SMARD export without a column `Gesamt (Netzlast) [MWh]` or `Total (grid load) [MWh]` \
              (found {}). Export `Realisierter Stromverbrauch` (Actual consumption)",
@@ -227,9 +236,8 @@ fn start_end_load(names: &[String]) -> Option<Layout> {
 }
 
 fn plain(names: &[String]) -> Option<Layout> {
-    let any = |wanted: &[&str]| {
-        wanted.iter().find_map(|&wanted| find(names, |name| name == wanted))
-    };
+    let any =
+        |wanted: &[&str]| wanted.iter().find_map(|&wanted| find(names, |name| name == wanted));
     let time = any(&["timestamp", "utc_timestamp", "datetime", "time"])?;
     let load = any(&["load", "load_mw", "value"])?;
     let mut layout = Layout::iso(Format::Plain, time, load);
@@ -266,22 +274,30 @@ mod tests {
     #[test]
     fn headers_of_every_format() {
         assert_eq!(
-            columns("utc_timestamp,cet_cest_timestamp,AT_load_actual_entsoe_transparency,\
-                     DE_load_forecast_entsoe_transparency,DE_load_actual_entsoe_transparency"),
+            columns(
+                "utc_timestamp,cet_cest_timestamp,AT_load_actual_entsoe_transparency,\
+                     DE_load_forecast_entsoe_transparency,DE_load_actual_entsoe_transparency"
+            ),
             (Format::OpenPowerSystemData, 0, None, 4)
         );
         assert_eq!(
-            columns("Time (UTC),Day-ahead Total Load Forecast [MW] - Germany (DE),\
-                     Actual Total Load [MW] - Germany (DE)"),
+            columns(
+                "Time (UTC),Day-ahead Total Load Forecast [MW] - Germany (DE),\
+                     Actual Total Load [MW] - Germany (DE)"
+            ),
             (Format::EntsoeTransparency, 0, None, 2)
         );
         assert_eq!(
-            columns("MTU (CET/CEST),Area,Actual Total Load (MW),Day-ahead Total Load Forecast (MW)"),
+            columns(
+                "MTU (CET/CEST),Area,Actual Total Load (MW),Day-ahead Total Load Forecast (MW)"
+            ),
             (Format::EntsoeTransparency, 0, None, 2)
         );
         assert_eq!(
-            columns("Datum von;Datum bis;Netzlast inkl. Pumpspeicher [MWh] Originalauflösungen;\
-                     Netzlast [MWh] Originalauflösungen"),
+            columns(
+                "Datum von;Datum bis;Netzlast inkl. Pumpspeicher [MWh] Originalauflösungen;\
+                     Netzlast [MWh] Originalauflösungen"
+            ),
             (Format::Smard, 0, None, 3)
         );
         assert_eq!(
@@ -292,6 +308,11 @@ mod tests {
             columns("Start date;End date;Total (grid load) [MWh] Original resolutions"),
             (Format::Smard, 0, None, 2)
         );
+        assert_eq!(
+            columns("Date;Time of day;Residual load[MWh];Total (grid load)[MWh]"),
+            (Format::Smard, 0, Some(1), 3)
+        );
+        assert_eq!(columns("Datum;Uhrzeit;Gesamt[MWh]"), (Format::Smard, 0, Some(1), 2));
         assert_eq!(columns("start,end,load"), (Format::StartEndLoad, 0, None, 2));
         assert_eq!(columns("Value,DateTime"), (Format::Plain, 1, None, 0));
         assert_eq!(columns("utc_timestamp,load_mw"), (Format::Plain, 0, None, 1));
@@ -304,6 +325,8 @@ mod tests {
         assert!(text("a,b,c").contains("SMARD"));
         assert!(text("Time (EET/EEST),Actual Total Load [MW] - X").contains("Export in UTC"));
         assert!(text("Datum von;Datum bis;Biomasse [MWh]").contains("Netzlast"));
+        assert!(text("Datum;Uhrzeit;Gesamt[MWh];Photovoltaik[MWh]").contains("Stromverbrauch"));
+        assert!(text("Datum von;Datum bis;Netzlast [GWh]").contains("Export in MWh"));
         let two = "utc_timestamp,AT_load_actual_x,FR_load_actual_x";
         assert!(text(two).contains("at_load_actual_x, fr_load_actual_x"));
     }

@@ -42,19 +42,19 @@ pub enum RepairKind {
 impl RepairKind {
     fn text(self) -> &'static str {
         match self {
-            Self::Unsorted => "rows out of order: sorted",
-            Self::Duplicate => "duplicate rows with the same load: dropped",
-            Self::ConflictingDuplicate => "duplicate rows with another load: the first kept",
-            Self::RepeatedHour => "rows in the second pass of the repeated autumn hour: winter time",
-            Self::SkippedHour => "rows in the local hour that spring skips: dropped",
-            Self::OffGrid => "rows between the steps: dropped",
-            Self::TrimmedStart => "missing values at the start: trimmed",
-            Self::TrimmedEnd => "missing values at the end: trimmed",
-            Self::NotPositive => "loads of zero or below: treated as missing",
-            Self::ClockChange => "single-point jumps at a clock change: interpolated",
-            Self::Outlier => "single-point outliers: interpolated",
-            Self::ShortGap => "missing values in short gaps: interpolated",
-            Self::LongGap => "missing values in long gaps: filled from the weeks around them",
+            Self::Unsorted => "row out of order: sorted",
+            Self::Duplicate => "duplicate row with the same load: dropped",
+            Self::ConflictingDuplicate => "duplicate row with another load: the first kept",
+            Self::RepeatedHour => "row of the repeated autumn hour's second pass: winter time",
+            Self::SkippedHour => "row in the local hour that spring skips: dropped",
+            Self::OffGrid => "row between the steps: dropped",
+            Self::TrimmedStart => "missing value at the start: trimmed",
+            Self::TrimmedEnd => "missing value at the end: trimmed",
+            Self::NotPositive => "load of zero or below: treated as missing",
+            Self::ClockChange => "single-point jump at a clock change: interpolated",
+            Self::Outlier => "single-point outlier: interpolated",
+            Self::ShortGap => "missing value in a short gap: interpolated",
+            Self::LongGap => "missing value in a long gap: filled from the weeks around it",
         }
     }
 }
@@ -162,9 +162,10 @@ impl RepairReport {
             .sum()
     }
 
-    /// Whether nothing had to be changed.
+    /// Whether nothing had to be changed. (Telling the two passes of the autumn hour apart is no
+    /// change.)
     pub fn is_clean(&self) -> bool {
-        self.counts.is_empty()
+        self.counts.keys().all(|&kind| kind == RepairKind::RepeatedHour)
     }
 }
 
@@ -192,17 +193,19 @@ impl fmt::Display for RepairReport {
             write!(f, "; times without an offset were taken as UTC")?;
         }
         if self.is_clean() {
-            return write!(f, "\nnothing to repair");
-        }
-        let share = 100.0 * self.replaced() as f64 / self.values.max(1) as f64;
-        write!(f, "\n{} values filled or replaced", thousands(self.replaced() as f64))?;
-        if self.replaced() > 0 {
-            write!(f, " ({share:.3} %)")?;
+            write!(f, "\nnothing to repair")?;
+        } else {
+            let share = 100.0 * self.replaced() as f64 / self.values.max(1) as f64;
+            let replaced = thousands(self.replaced() as f64);
+            write!(f, "\nfilled or replaced: {replaced} ({share:.3} %)")?;
         }
         for (&kind, tally) in &self.counts {
-            write!(f, "\n  {:>6} {}", thousands(tally.values as f64), kind.text())?;
-            let listed = self.events.iter().filter(|event| event.kind == kind);
-            for event in listed {
+            write!(f, "\n  {:>6} × {}", thousands(tally.values as f64), kind.text())?;
+            if kind == RepairKind::RepeatedHour {
+                // Every autumn; nothing to look at.
+                continue;
+            }
+            for event in self.events.iter().filter(|event| event.kind == kind) {
                 write!(f, "\n           {event}")?;
             }
             if tally.events > self.listed {
@@ -251,7 +254,8 @@ mod tests {
 
     #[test]
     fn groups_of_three() {
-        for (x, text) in [(0.0, "0"), (999.6, "1,000"), (-12_345.6, "-12,346"), (1e6, "1,000,000")] {
+        for (x, text) in [(0.0, "0"), (999.6, "1,000"), (-12_345.6, "-12,346"), (1e6, "1,000,000")]
+        {
             assert_eq!(thousands(x), text);
         }
     }

@@ -50,10 +50,11 @@ pub(super) fn from_berlin_clock(clock: DateTime) -> Option<Local> {
     })
 }
 
-/// Whether a German clock change is less than an hour before or after.
+/// Whether a German clock change lies in the hour before this time, or in the hour from it or at
+/// its end: an hourly value ends with the change that spoils it.
 pub(super) fn near_clock_change(seconds: i64) -> bool {
     let offset = |s: i64| Timestamp::from_second(s).ok().map(|t| BERLIN.to_offset(t));
-    offset(seconds - 3599) != offset(seconds + 3599)
+    offset(seconds - 3600) != offset(seconds + 3600)
 }
 
 /// ISO 8601, `T` or a blank between date and time, with or without an offset.
@@ -135,10 +136,9 @@ mod tests {
     #[test]
     fn intervals_and_zone_marks() {
         let clock = "2019-01-01T00:15:00".parse().unwrap();
-        for text in [
-            "01.01.2019 00:15 - 01.01.2019 00:30",
-            "01/01/2019 00:15:00 - 01/01/2019 00:30:00",
-        ] {
+        for text in
+            ["01.01.2019 00:15 - 01.01.2019 00:30", "01/01/2019 00:15:00 - 01/01/2019 00:30:00"]
+        {
             assert_eq!(parse_interval(text), Some(Stated::Clock(clock)), "{text}");
         }
         let marked = "01/01/2019 01:00:00 (CET) - 01/01/2019 01:15:00 (CET)";
@@ -168,8 +168,11 @@ mod tests {
             panic!("this hour is repeated");
         };
         assert_eq!((first, second), (summer, summer + 3600));
-        assert!(near_clock_change(summer + 1800 - 3599));
-        assert!(!near_clock_change(summer + 1800 - 3601));
+        let change = summer + 1800;
+        assert!(near_clock_change(change - 3600));
+        assert!(!near_clock_change(change - 3601));
+        assert!(near_clock_change(change + 3599));
+        assert!(!near_clock_change(change + 3600));
         assert!(!near_clock_change(NEW_YEAR));
     }
 }

@@ -14,69 +14,61 @@ use crate::stream::Stream;
 /// Inverted dropout: `y = x·m/(1−p)` with `m_i ~ Bernoulli(1−p)`, element `start + i` of the stream.
 ///
 /// Its own transpose, so the backward pass applies the same mask, computed again, to the gradient:
-/// the graph keeps nothing. `start` lets a shard of a batch use the part of the mask that the whole
-/// batch would use. A probability of zero returns the input.
-pub fn dropout<const D: usize>(
-    x: Tensor<D>,
-    stream: Stream,
-    start: u64,
-    probability: f32,
-) -> Tensor<D> {
-    if probability == 0.0 {
+/// the graph keeps nothing. A probability of zero returns the input.
+pub fn dropout<const D: usize>(x: Tensor<D>, mask: Mask) -> Tensor<D> {
+    if mask.probability == 0.0 {
         return x;
     }
     if !flex::is_flex(&x.device()) {
-        return dropout_composed(x, stream, start, probability);
+        return dropout_composed(x, mask);
     }
-    Tensor::from_dispatch(<Dispatch as DropoutOps>::stream_dropout(
-        x.into_dispatch(),
-        stream,
-        start,
-        probability,
-    ))
+    Tensor::from_dispatch(<Dispatch as DropoutOps>::stream_dropout(x.into_dispatch(), mask))
+}
+
+/// Which mask: the address of its numbers and the share that is zero.
+#[derive(Clone, Copy, Debug)]
+pub struct Mask {
+    /// The numbers of the first draw.
+    pub stream: Stream,
+    /// How many draws are stacked along the first axis of `x`, each with a mask of its own.
+    pub draws: u32,
+    /// Where in the mask of the whole batch the rows of `x` begin.
+    pub start: u64,
+    /// The share that is dropped, p.
+    pub probability: f32,
+}
+
+impl Mask {
+    /// Writes `m/(1−p)`.
+    fn fill(&self, out: &mut [f32]) {
+        let keep = 1.0 - self.probability;
+        let factor = 1.0 / keep;
+        let block = out.len() / self.draws.max(1) as usize;
+        for (draw, out) in out.chunks_mut(block.max(1)).enumerate() {
+            self.stream.skip_draws(draw as u32).fill_bernoulli(self.start, keep, out);
+        }
+        out.iter_mut().for_each(|m| *m *= factor);
+    }
 }
 
 /// [`dropout`] from Burn's own operations, for devices without an implementation of their own.
-pub fn dropout_composed<const D: usize>(
-    x: Tensor<D>,
-    stream: Stream,
-    start: u64,
-    probability: f32,
-) -> Tensor<D> {
+pub fn dropout_composed<const D: usize>(x: Tensor<D>, mask: Mask) -> Tensor<D> {
     let shape = x.shape();
-    let mut mask = vec![0.0; shape.num_elements()];
-    fill_mask(&stream, start, probability, &mut mask);
-    let mask = Tensor::<D>::from_data(TensorData::new(mask, shape), &x.device());
-    x * mask
-}
-
-fn fill_mask(stream: &Stream, start: u64, probability: f32, mask: &mut [f32]) {
-    let keep = 1.0 - probability;
-    stream.fill_bernoulli(start, keep, mask);
-    let factor = 1.0 / keep;
-    mask.iter_mut().for_each(|m| *m *= factor);
+    let mut values = vec![0.0; shape.num_elements()];
+    mask.fill(&mut values);
+    x.clone() * Tensor::<D>::from_data(TensorData::new(values, shape), &x.device())
 }
 
 #[backend_extension(Autodiff, Flex)]
 pub(crate) trait DropoutOps: Backend {
-    fn stream_dropout(
-        x: FloatTensor<Self>,
-        stream: Stream,
-        start: u64,
-        probability: f32,
-    ) -> FloatTensor<Self>;
+    fn stream_dropout(x: FloatTensor<Self>, mask: Mask) -> FloatTensor<Self>;
 }
 
 impl DropoutOps for Flex {
-    fn stream_dropout(
-        x: FloatTensor<Self>,
-        stream: Stream,
-        start: u64,
-        probability: f32,
-    ) -> FloatTensor<Self> {
+    fn stream_dropout(x: FloatTensor<Self>, mask: Mask) -> FloatTensor<Self> {
         let x = flex::contiguous(x);
         flex::build(x.shape(), |out| {
-            fill_mask(&stream, start, probability, out);
+            mask.fill(out);
             for (out, x) in out.iter_mut().zip(flex::values(&x)) {
                 *out *= x;
             }
@@ -85,33 +77,22 @@ impl DropoutOps for Flex {
 }
 
 #[derive(Debug)]
-struct StreamDropout {
-    stream: Stream,
-    start: u64,
-    probability: f32,
-}
+struct StreamDropout(Mask);
 
 impl Backward<Flex, 1> for StreamDropout {
     type State = ();
 
     fn backward(self, ops: Ops<(), 1>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
-        unary::<Flex, _>(ops.parents, ops.node, grads, |grad| {
-            Flex::stream_dropout(grad, self.stream, self.start, self.probability)
-        });
+        unary::<Flex, _>(ops.parents, ops.node, grads, |grad| Flex::stream_dropout(grad, self.0));
     }
 }
 
 impl<C: CheckpointStrategy> DropoutOps for Autodiff<Flex, C> {
-    fn stream_dropout(
-        x: FloatTensor<Self>,
-        stream: Stream,
-        start: u64,
-        probability: f32,
-    ) -> FloatTensor<Self> {
+    fn stream_dropout(x: FloatTensor<Self>, mask: Mask) -> FloatTensor<Self> {
         let (x, node) = x.into_parts();
-        StreamDropout { stream, start, probability }
+        StreamDropout(mask)
             .prepare::<C>([node])
             .compute_bound()
-            .stateless(Flex::stream_dropout(x, stream, start, probability))
+            .stateless(Flex::stream_dropout(x, mask))
     }
 }

@@ -9,5 +9,5 @@ mod dropout;
 mod flex;
 mod sample;
 
-pub use dropout::{dropout, dropout_composed};
+pub use dropout::{Mask, dropout, dropout_composed};
 pub use sample::{sample, sample_composed};

@@ -83,6 +83,11 @@ impl Stream {
         Self { draw, ..self }
     }
 
+    /// The same stream `draws` draws further on.
+    pub const fn skip_draws(self, draws: u32) -> Self {
+        self.at_draw(self.draw.wrapping_add(draws))
+    }
+
     /// The same stream at another tensor.
     ///
     /// # Panics

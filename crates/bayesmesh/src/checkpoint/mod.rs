@@ -25,6 +25,7 @@ mod atomic;
 mod digest;
 mod error;
 mod file_error;
+mod folder;
 mod format;
 mod store;
 mod tensor;
@@ -32,6 +33,7 @@ mod tensor;
 pub use atomic::AtomicFile;
 pub use error::CheckpointError;
 pub use file_error::FileError;
+pub use folder::create_folder;
 pub use store::{Latest, Store};
 pub use tensor::{Group, NamedTensor};
 

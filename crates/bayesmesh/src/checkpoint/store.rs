@@ -1,10 +1,9 @@
 //! The folder in which a run keeps its checkpoints.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{AtomicFile, Checkpoint, CheckpointError, FileError};
+use super::{AtomicFile, Checkpoint, CheckpointError, FileError, create_folder};
 
 const PREFIX: &str = "step-";
 const SUFFIX: &str = ".safetensors";
@@ -33,15 +32,8 @@ impl Store {
     /// step the last `keep_last` are kept, at least one.
     pub fn create(folder: impl AsRef<Path>, keep_last: usize) -> Result<Self, CheckpointError> {
         let folder = folder.as_ref();
-        let io = |error| FileError::new(folder, "write", &error);
-        match fs::create_dir_all(folder) {
-            // What is there is not a folder; say that rather than that it exists.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                return Err(io(io::ErrorKind::NotADirectory.into()).into());
-            }
-            outcome => outcome.map_err(io)?,
-        }
-        AtomicFile::clean(folder).map_err(io)?;
+        create_folder(folder)?;
+        AtomicFile::clean(folder).map_err(|error| FileError::new(folder, "clean", &error))?;
         Ok(Self {
             folder: folder.to_path_buf(),
             keep_last: keep_last.max(1),
@@ -70,7 +62,7 @@ impl Store {
 
     /// Saves a checkpoint under its step and then removes all earlier ones but the last few.
     ///
-    /// Checkpoints of later steps, which can only be ones that [`latest`](Self::latest) has skipped,
+    /// Checkpoints of later steps, which can only be ones that [`latest`](Self::latest) skipped,
     /// neither count nor are touched.
     pub fn save(&self, checkpoint: &Checkpoint) -> Result<PathBuf, CheckpointError> {
         let path = self.folder.join(file_name(checkpoint.step));

@@ -1,5 +1,7 @@
 //! How what the draws say becomes one.
 
+use std::ops::Range;
+
 use bayesmesh_comm::{CommError, Communicator, Operation, Reduce, TreeFold};
 use burn::tensor::{Tensor, TensorData};
 
@@ -112,17 +114,20 @@ impl Fold {
         Self { combine, tree: TreeFold::new(), gathered: Vec::new(), shape: [0, 0] }
     }
 
-    /// Adds the next draw's summary.
-    pub fn push(&mut self, summary: Tensor<2>) {
-        self.shape = summary.dims();
+    /// Adds the summaries of the next `draws` draws, stacked along the rows.
+    pub fn push(&mut self, summary: Tensor<2>, draws: usize) {
+        let [rows, columns] = summary.dims();
+        self.shape = [rows / draws, columns];
         let values = crate::posterior::to_vec(summary);
         let combine = self.combine;
-        match combine {
-            Combine::Gather => self.gathered.push(values),
-            _ => self.tree.push(combine.lift(values), |mut left, right| {
-                combine.merge(&mut left, &right);
-                left
-            }),
+        for values in values.chunks_exact((values.len() / draws).max(1)).map(<[f32]>::to_vec) {
+            match combine {
+                Combine::Gather => self.gathered.push(values),
+                _ => self.tree.push(combine.lift(values), |mut left, right| {
+                    combine.merge(&mut left, &right);
+                    left
+                }),
+            }
         }
     }
 
@@ -177,34 +182,41 @@ fn side_by_side(blocks: &[Vec<f32>], rows: usize, columns: usize) -> TensorData 
     TensorData::new(values, [rows, blocks.len() * columns])
 }
 
-/// `⟨∂L/∂R, ∂R/∂φ_s⟩`: the weight with which φ of draw number `position` (among those combined)
-/// enters the loss, given `gradient = ∂L/∂R` and the combination R.
+/// `⟨∂L/∂R, ∂R/∂φ_s⟩`: the weight with which φ of each draw enters the loss, given
+/// `gradient = ∂L/∂R` and the combination R of `draws` draws. `positions` are those of the draws of
+/// `summary` among the combined ones.
 ///
 /// # Shapes
 ///
 /// - `gradient`, `combined`: `[rows, columns of R]`
-/// - `summary`, result: `[rows, columns]`
+/// - `summary`, result: `[positions·rows, columns]`
 pub(crate) fn pullback(
     combine: Combine,
     gradient: Tensor<2>,
     combined: Tensor<2>,
     summary: Tensor<2>,
-    position: usize,
+    positions: Range<usize>,
     draws: usize,
 ) -> Tensor<2> {
     let [_, columns] = summary.dims();
+    let stacked = positions.len();
     let block =
         |tensor: &Tensor<2>, index: usize| tensor.clone().narrow(1, index * columns, columns);
+    let for_all = |tensor: Tensor<2>| match stacked {
+        1 => tensor,
+        _ => tensor.repeat_dim(0, stacked),
+    };
     match combine {
         Combine::Mean => unreachable!("a mean over draws needs no combination"),
-        Combine::Sum => gradient,
-        Combine::LogSumExp => gradient * (summary - combined).exp(),
+        Combine::Sum => for_all(gradient),
+        Combine::LogSumExp => for_all(gradient) * (summary - for_all(combined)).exp(),
         Combine::Moments => {
             let (anchor, mean) = (block(&combined, 0), block(&combined, 1));
-            let deviation = (summary - anchor) - mean;
-            block(&gradient, 1) / draws as f32 + block(&gradient, 2) * deviation * 2.0
+            let deviation = (summary - for_all(anchor)) - for_all(mean);
+            for_all(block(&gradient, 1) / draws as f32)
+                + for_all(block(&gradient, 2)) * deviation * 2.0
         }
-        Combine::Gather => block(&gradient, position),
+        Combine::Gather => Tensor::cat(positions.map(|p| block(&gradient, p)).collect(), 0),
     }
 }
 
@@ -217,7 +229,8 @@ mod tests {
         let mut fold = Fold::new(combine);
         for draw in draws {
             let n = draw.len();
-            fold.push(Tensor::from_data(TensorData::new(draw.clone(), [1, n]), &Device::default()));
+            let draw = TensorData::new(draw.clone(), [1, n]);
+            fold.push(Tensor::from_data(draw, &Device::default()), 1);
         }
         let data = fold.finish(None, Reduce::Fast).unwrap();
         data.try_into_vec().unwrap()

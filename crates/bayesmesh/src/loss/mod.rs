@@ -75,7 +75,7 @@ pub trait Loss: Clone + Send {
     /// How summaries of draws combine, which decides how the loss parallelises.
     const COMBINE: Combine;
 
-    /// What one draw contributes, φ.
+    /// What one draw contributes, φ. Row by row: a row of the result depends on that row only.
     ///
     /// # Shapes
     ///

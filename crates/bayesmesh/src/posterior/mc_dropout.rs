@@ -27,4 +27,8 @@ impl<N: Network> Posterior for McDropout<N> {
     fn parameters_mut(&mut self) -> &mut Parameters<N> {
         &mut self.parameters
     }
+
+    fn draws_share_weights(&self) -> bool {
+        true
+    }
 }

@@ -44,6 +44,12 @@ pub trait Posterior: Clone + Send {
         draw
     }
 
+    /// Whether all draws have the same weights, so that several can go through the network as one
+    /// batch.
+    fn draws_share_weights(&self) -> bool {
+        false
+    }
+
     /// `KL(q‖p)` in closed form; adds `weight` times its gradient. Zero where there is none.
     ///
     /// It does not depend on the draws, so it is added once, after the sum over ranks.

@@ -5,6 +5,7 @@ use std::ops::Range;
 use bayesmesh_comm::{MeshComm, Reduce, TreeFold};
 use burn::tensor::{Device, Tensor};
 
+use crate::data::Rows;
 use crate::draw::Draw;
 use crate::error::Result;
 use crate::loss::{Combine, Fold, Loss, pullback};
@@ -19,7 +20,8 @@ pub enum Memory {
     /// Forget each draw and evaluate it again: one more forward pass, the memory of one draw.
     #[default]
     Recompute,
-    /// Keep the graphs of all local draws: faster, memory grows with the draws of a rank.
+    /// Keep the graphs of all local draws: faster, memory grows with the draws of a rank. Where
+    /// draws share their weights (Monte Carlo dropout) they go through the network as one batch.
     Retain,
 }
 
@@ -128,8 +130,12 @@ pub(super) struct Objective<'a, P: Posterior, L: Loss> {
     pub device: &'a Device,
 }
 
-/// A draw with its graph: the network and its summary.
-type Evaluated<P> = (Drawn<<P as Posterior>::Network>, Tensor<2>);
+/// Draws with their graph: their numbers, the network and their summaries, stacked along the rows.
+struct Evaluated<N> {
+    draws: Range<usize>,
+    drawn: Drawn<N>,
+    summary: Tensor<2>,
+}
 
 impl<P: Posterior, L: Loss> Objective<'_, P, L> {
     /// This rank's part of the sum over all ranks: gradients of the data term and of a Monte Carlo
@@ -140,16 +146,41 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
         target: &L::Target,
     ) -> Result<Vec<f32>> {
         let snapshot = self.posterior.parameters().snapshot();
-        let evaluate = |index: usize, tape: Tape| -> Evaluated<P> {
-            let draw = self.draw(index);
-            let drawn = snapshot.draw(&draw, tape);
-            let output = drawn.network.forward(input(&draw), &draw);
-            let summary = self.loss.summary(output, target);
-            (drawn, summary)
+        let groups = self.groups();
+        // Groups are of one size: single draws, or one group of all.
+        let stacked = groups[0].len();
+        let group_target = match stacked {
+            1 => target.clone(),
+            _ => L::Target::stack(vec![target.clone(); stacked]),
+        };
+        let evaluate = |draws: Range<usize>, tape: Tape| {
+            let first = self.draw(draws.start).stacked(draws.len());
+            let drawn = snapshot.draw(&first, tape);
+            let mut inputs: Vec<_> = draws.clone().map(|draw| input(&self.draw(draw))).collect();
+            let input = match inputs.len() {
+                1 => inputs.remove(0),
+                _ => Rows::stack(inputs),
+            };
+            let output = drawn.network.forward(input, &first);
+            let summary = self.loss.summary(output, &group_target);
+            Evaluated { draws, drawn, summary }
         };
         match L::COMBINE {
-            Combine::Mean => Ok(self.stream(evaluate, target)),
-            _ => self.summarise(evaluate, target),
+            Combine::Mean => Ok(self.stream(&groups, evaluate, &group_target)),
+            _ => self.summarise(&groups, evaluate, target),
+        }
+    }
+
+    /// The local draws in the groups that go through the network together: one by one, or all at
+    /// once where the posterior allows it and nothing depends on their being apart.
+    fn groups(&self) -> Vec<Range<usize>> {
+        let together = self.memory == Memory::Retain
+            && self.posterior.draws_share_weights()
+            && self.reduce == Reduce::Fast
+            && self.posterior.parameters().buffers().is_empty();
+        match together {
+            true => vec![self.draws.clone()],
+            false => self.draws.clone().map(|draw| draw..draw + 1).collect(),
         }
     }
 
@@ -158,21 +189,22 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
         self.posterior.adapt(draw)
     }
 
-    /// A mean over draws: each draw forwards and backwards on its own.
+    /// A mean over draws: each forwards and backwards on its own.
     fn stream(
         &self,
-        evaluate: impl Fn(usize, Tape) -> Evaluated<P>,
+        groups: &[Range<usize>],
+        evaluate: impl Fn(Range<usize>, Tape) -> Evaluated<P::Network>,
         target: &L::Target,
     ) -> Vec<f32> {
         let layout = SumLayout::of(self.posterior);
         let mut sum = DrawSum::new(self.reduce, layout.len());
         let weight = 1.0 / (self.samples as f64 * self.batch as f64);
-        for index in self.draws.clone() {
-            let (drawn, summary) = evaluate(index, Tape::Recording);
+        for draws in groups {
+            let Evaluated { draws, drawn, summary } = evaluate(draws.clone(), Tape::Recording);
             let loss = self.loss.value(summary, 1, target).sum() * weight as f32;
             sum.add(|into| {
                 into[layout.tail(Tail::Loss)] += scalar(&loss);
-                self.add_draw(index, &drawn, loss, into);
+                self.add_draws(draws, &drawn, loss, into);
             });
         }
         sum.finish()
@@ -181,19 +213,23 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
     /// Any other combination: first what the draws say together, then what each contributes.
     fn summarise(
         &self,
-        evaluate: impl Fn(usize, Tape) -> Evaluated<P>,
+        groups: &[Range<usize>],
+        evaluate: impl Fn(Range<usize>, Tape) -> Evaluated<P::Network>,
         target: &L::Target,
     ) -> Result<Vec<f32>> {
         let layout = SumLayout::of(self.posterior);
         let mut fold = Fold::new(L::COMBINE);
         let mut retained = Vec::new();
-        for index in self.draws.clone() {
+        for draws in groups {
+            let count = draws.len();
             match self.memory {
-                Memory::Recompute => fold.push(evaluate(index, Tape::Paused).1),
+                Memory::Recompute => {
+                    fold.push(evaluate(draws.clone(), Tape::Paused).summary, count)
+                }
                 Memory::Retain => {
-                    let (drawn, summary) = evaluate(index, Tape::Recording);
-                    fold.push(summary.clone());
-                    retained.push((drawn, summary));
+                    let evaluated = evaluate(draws.clone(), Tape::Recording);
+                    fold.push(evaluated.summary.clone(), count);
+                    retained.push(evaluated);
                 }
             }
         }
@@ -216,33 +252,31 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
 
         let mut sum = DrawSum::new(self.reduce, layout.len());
         let mut retained = retained.into_iter();
-        for index in self.draws.clone() {
-            let (drawn, summary) = match retained.next() {
-                Some(evaluated) => evaluated,
-                None => evaluate(index, Tape::Recording),
-            };
-            let position = if self.exact { index } else { index - self.draws.start };
+        for draws in groups {
+            let Evaluated { draws, drawn, summary } =
+                retained.next().unwrap_or_else(|| evaluate(draws.clone(), Tape::Recording));
+            let first = if self.exact { 0 } else { self.draws.start };
             let weights = pullback(
                 L::COMBINE,
                 gradient.clone(),
                 combined.clone(),
                 summary.clone().without_autodiff(),
-                position,
+                draws.start - first..draws.end - first,
                 combined_draws,
             );
             let contribution = (weights.autodiff() * summary).sum();
             sum.add(|into| {
                 into[layout.tail(Tail::Loss)] += std::mem::take(&mut loss);
-                self.add_draw(index, &drawn, contribution, into);
+                self.add_draws(draws, &drawn, contribution, into);
             });
         }
         Ok(sum.finish())
     }
 
-    /// Back-propagates a draw's scalar and adds what the draw gives.
-    fn add_draw(
+    /// Back-propagates the scalar of a group of draws and adds what they give.
+    fn add_draws(
         &self,
-        index: usize,
+        draws: Range<usize>,
         drawn: &Drawn<P::Network>,
         scalar: Tensor<1>,
         into: &mut [f32],
@@ -255,9 +289,11 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
         // The Monte Carlo KL of a draw belongs to no row: the first data shard adds it.
         if self.mesh.coordinates.data == 0 {
             let weight = self.kl_weight / self.samples as f64;
-            let draw = self.draw(index);
-            let kl = self.posterior.kl_of_draw(&draw, weight as f32, &mut into[..layout.values]);
-            into[layout.tail(Tail::Kl)] += (kl / self.samples as f64) as f32;
+            for draw in draws.map(|draw| self.draw(draw)) {
+                let gradient = &mut into[..layout.values];
+                let kl = self.posterior.kl_of_draw(&draw, weight as f32, gradient);
+                into[layout.tail(Tail::Kl)] += (kl / self.samples as f64) as f32;
+            }
         }
     }
 }

@@ -1,0 +1,50 @@
+//! What recipes promise.
+
+mod gen_tmp;
+
+use super::{Recipe, RecipeError};
+
+/// A valid recipe to be spoiled.
+const TRIAL: &str = r#"name = "trial"
+
+[data]
+kind = "load"
+path = "load.csv"
+
+[model]
+kind = "mlp"
+dropout = 0.1
+
+[posterior]
+kind = "mc-dropout"
+
+[loss]
+kind = "squared-error-of-mean"
+
+[train]
+samples = 4
+"#;
+
+/// The trial with parts of its text replaced.
+fn edited(edits: &[(&str, &str)]) -> String {
+    edits.iter().fold(TRIAL.to_owned(), |text, (old, new)| {
+        assert!(text.contains(old), "{old}");
+        text.replacen(old, new, 1)
+    })
+}
+
+fn parse(text: &str, overrides: &[&str]) -> Result<Recipe, RecipeError> {
+    let overrides: Vec<String> = overrides.iter().map(|&text| text.to_owned()).collect();
+    Recipe::parse(text, "trial.toml", &overrides)
+}
+
+/// All that is said of the edited trial, as it is printed.
+fn refusal(edits: &[(&str, &str)], overrides: &[&str]) -> String {
+    match parse(&edited(edits), overrides) {
+        Err(RecipeError::Invalid { problems, .. }) => {
+            let printed: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            printed.join("\n\n")
+        }
+        other => panic!("not refused for its contents: {other:?}"),
+    }
+}

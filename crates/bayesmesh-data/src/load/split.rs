@@ -1,0 +1,36 @@
+//! Dividing a series by time.
+
+use std::ops::Range;
+
+use super::error::LoadError;
+
+/// Index ranges of the three parts, one after the other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Split {
+    /// What a network learns from.
+    pub train: Range<usize>,
+    /// What stops it and what noise is estimated on.
+    pub valid: Range<usize>,
+    /// What it is judged by.
+    pub test: Range<usize>,
+}
+
+/// Splits `n` values by time into training, validation and test parts of the given fractions (for
+/// example `[0.6, 0.1, 0.3]`). The bounds are `n·f₀` and `n·(f₀+f₁)`, rounded; every part has values.
+pub fn split(n: usize, fractions: [f64; 3]) -> Result<Split, LoadError> {
+    let wrong = |problem: String| Err(LoadError::Fractions { fractions, n, problem });
+    if fractions.iter().any(|f| !f.is_finite() || *f <= 0.0) {
+        return wrong("each of the three fractions must be a number above 0".into());
+    }
+    let sum: f64 = fractions.iter().sum();
+    if (sum - 1.0).abs() > 1e-6 {
+        return wrong(format!("the fractions add up to {sum}; make them add up to 1"));
+    }
+    let bound = |fraction: f64| ((n as f64 * fraction).round() as usize).min(n);
+    let (first, second) = (bound(fractions[0]), bound(fractions[0] + fractions[1]));
+    let split = Split { train: 0..first, valid: first..second, test: second..n };
+    if split.train.is_empty() || split.valid.is_empty() || split.test.is_empty() {
+        return wrong("a part would be empty; use a longer series or larger fractions".into());
+    }
+    Ok(split)
+}

@@ -1,0 +1,76 @@
+//! The multi-layer perceptron of the load forecast.
+
+use bayesmesh::{Draw, Network};
+use burn::module::Module;
+use burn::nn::{Linear, LinearConfig};
+use burn::tensor::{Device, Tensor, activation};
+
+/// What a hidden layer does to its sums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activation {
+    /// `max(x, 0)`
+    Relu,
+    /// `tanh x`
+    Tanh,
+    /// `x Φ(x)`
+    Gelu,
+}
+
+/// Sizes of an [`Mlp`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct MlpConfig {
+    /// Numbers in an example.
+    pub inputs: usize,
+    /// Units of each hidden layer.
+    pub hidden: Vec<usize>,
+    /// Numbers in a prediction.
+    pub outputs: usize,
+    /// After every hidden layer.
+    pub activation: Activation,
+    /// The probability with which a hidden unit is dropped.
+    pub dropout: f64,
+}
+
+impl MlpConfig {
+    /// The network, with Burn's initial weights.
+    pub fn init(&self, device: &Device) -> Mlp {
+        let ends = self.hidden.iter().copied().chain([self.outputs]);
+        let starts = std::iter::once(self.inputs).chain(self.hidden.iter().copied());
+        let layers = starts.zip(ends).map(|(from, to)| LinearConfig::new(from, to).init(device));
+        Mlp { layers: layers.collect(), activation: self.activation, dropout: self.dropout }
+    }
+}
+
+/// Linear layers with an activation and dropout between them: dropout comes before every layer
+/// but the first.
+#[derive(Module, Debug)]
+pub struct Mlp {
+    layers: Vec<Linear>,
+    #[module(skip)]
+    activation: Activation,
+    dropout: f64,
+}
+
+impl Network for Mlp {
+    type Input = Tensor<2>;
+
+    /// # Shapes
+    ///
+    /// - input: `[rows, inputs]`
+    /// - output: `[rows, outputs]`
+    fn forward(&self, input: Tensor<2>, draw: &Draw) -> Tensor<2> {
+        let mut x = input;
+        for (index, layer) in self.layers.iter().enumerate() {
+            if index > 0 {
+                x = match self.activation {
+                    Activation::Relu => activation::relu(x),
+                    Activation::Tanh => activation::tanh(x),
+                    Activation::Gelu => activation::gelu(x),
+                };
+                x = draw.dropout(x, self.dropout);
+            }
+            x = layer.forward(x);
+        }
+        x
+    }
+}
