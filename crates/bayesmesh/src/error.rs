@@ -2,6 +2,7 @@
 
 use bayesmesh_comm::{CommError, MeshError};
 
+use crate::checkpoint::CheckpointError;
 use crate::metrics::MetricError;
 
 /// Error of the library.
@@ -18,6 +19,10 @@ pub enum Error {
     /// A metric was given values it is not defined for.
     #[error(transparent)]
     Metric(#[from] MetricError),
+
+    /// A checkpoint could not be written, read or used.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
 
     /// A setting is out of range or does not go with another one.
     #[error("{0}")]

@@ -9,8 +9,9 @@
 //! - memory does not grow with the number of draws unless asked for speed instead.
 //!
 //! The way of the data: [`data`] → [`Draw`] → [`Network`] → summary → [`loss`] → gradients → [mesh](Mesh)
-//! → optimiser; then [`predict`] and [`metrics`].
+//! → optimiser → [`checkpoint`]; then [`predict`] and [`metrics`].
 
+pub mod checkpoint;
 pub mod data;
 mod draw;
 mod error;

@@ -42,7 +42,9 @@ const INPUTS: usize = 4;
 
 impl Loss for KnownNoise {
     type Target = Tensor<2>;
-    const COMBINE: Combine = Combine::Mean;
+    fn combine(&self) -> Combine {
+        Combine::Mean
+    }
 
     fn summary(&self, output: Tensor<2>, target: &Tensor<2>) -> Tensor<2> {
         let constant = 0.5 * (2.0 * std::f64::consts::PI * NOISE * NOISE).ln();

@@ -154,7 +154,10 @@ fn targets_that_do_not_fit_the_reading_are_an_error() {
     struct Misread;
     impl Loss for Misread {
         type Target = Tensor<2>;
-        const COMBINE: bayesmesh::loss::Combine = bayesmesh::loss::Combine::Mean;
+        fn combine(&self) -> bayesmesh::loss::Combine {
+            bayesmesh::loss::Combine::Mean
+        }
+
         fn summary(&self, output: Tensor<2>, target: &Tensor<2>) -> Tensor<2> {
             output - target.clone()
         }

@@ -17,10 +17,7 @@ pub(super) struct Check<'a> {
 impl<'a> Check<'a> {
     /// Nothing is wrong yet.
     pub fn new(source: &'a Source<'a>) -> Self {
-        Self {
-            source,
-            problems: Vec::new(),
-        }
+        Self { source, problems: Vec::new() }
     }
 
     /// Checks a section. Of what is wrong, nothing is in the result.
@@ -102,19 +99,13 @@ impl<'a> Check<'a> {
             } else if let Some(kind) = kind
                 && !rows.any(|key| key.is_of(Some(kind)))
             {
-                let owners: Vec<&str> = section
-                    .rows(&entry.name)
-                    .flat_map(|key| key.kinds)
-                    .copied()
-                    .collect();
+                let owners: Vec<&str> =
+                    section.rows(&entry.name).flat_map(|key| key.kinds).copied().collect();
                 let place = section.full_name(KIND);
                 self.refuse(
                     &entry.place,
                     &name,
-                    format!(
-                        "`{name}` is a key of {}, but `{place}` is `{kind}`",
-                        quoted(&owners)
-                    ),
+                    format!("`{name}` is a key of {}, but `{place}` is `{kind}`", quoted(&owners)),
                     format!("leave it out, or choose `{KIND} = \"{}\"`", owners[0]),
                 );
             }
@@ -145,10 +136,7 @@ impl<'a> Check<'a> {
                     &node.place,
                     &name,
                     format!("the key `{name}` is missing"),
-                    format!(
-                        "{}\nadd for example `{} = {example}`",
-                        key.meaning, key.name
-                    ),
+                    format!("{}\nadd for example `{} = {example}`", key.meaning, key.name),
                 );
                 return None;
             }
@@ -233,19 +221,13 @@ fn unknown(section: &Section, kind: Option<&str>, entry: &Entry) -> (String, Str
     };
     if let Some(meant) = suggest::nearest_key(section, kind, &entry.name) {
         let is_section = RECIPE.sections().any(|section| section.name == meant);
-        let meant = if is_section {
-            format!("[{meant}]")
-        } else {
-            meant
-        };
+        let meant = if is_section { format!("[{meant}]") } else { meant };
         return (message, format!("did you mean `{meant}`?"));
     }
     let any_kind = kind.is_none() && !section.kinds.is_empty();
     let keys = section.keys.iter();
-    let mut names: Vec<&str> = keys
-        .filter(|key| any_kind || key.is_of(kind))
-        .map(|key| key.name)
-        .collect();
+    let mut names: Vec<&str> =
+        keys.filter(|key| any_kind || key.is_of(kind)).map(|key| key.name).collect();
     names.dedup();
     let help = match (section.name, names.is_empty()) {
         ("", _) => format!("there are {}", quoted(&names)),

@@ -119,7 +119,7 @@ pub(super) static SECTION: Section = Section {
         Key::new(
             "seed",
             Values::at_least(0),
-            Absent::Value("0"),
+            Absent::Value("1"),
             "The seed of the generator. Apart from `train.seed`, so that runs with other seeds see \
              the same series.",
         )

@@ -100,9 +100,7 @@ impl Display for At {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Recipe { name } => f.write_str(name),
-            Self::Line {
-                line, column, name, ..
-            } => write!(f, "{name}:{line}:{column}"),
+            Self::Line { line, column, name, .. } => write!(f, "{name}:{line}:{column}"),
             Self::Override { text, .. } => write!(f, "--set {text}"),
         }
     }
@@ -111,14 +109,7 @@ impl Display for At {
 impl Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.at, self.message)?;
-        if let At::Line {
-            line,
-            column,
-            width,
-            text,
-            ..
-        } = &self.at
-        {
+        if let At::Line { line, column, width, text, .. } = &self.at {
             let (shown, before) = excerpt(text, *column);
             let margin = " ".repeat(line.to_string().len().max(4));
             let carets = (*width).clamp(1, shown.chars().count().saturating_sub(before).max(1));
@@ -144,11 +135,7 @@ fn excerpt(line: &str, column: usize) -> (String, usize) {
     }
     let skipped = before.saturating_sub(LEAD);
     let shown: String = chars.clone().skip(skipped).take(WIDEST).collect();
-    let end = if chars.count() > skipped + WIDEST {
-        "…"
-    } else {
-        ""
-    };
+    let end = if chars.count() > skipped + WIDEST { "…" } else { "" };
     match skipped {
         0 => (format!("{shown}{end}"), before),
         _ => (format!("…{shown}{end}"), before - skipped + 1),
@@ -196,10 +183,7 @@ mod tests {
     #[test]
     fn many_problems_are_cut() {
         let problem = Problem {
-            at: At::Override {
-                index: 0,
-                text: "a=1".to_owned(),
-            },
+            at: At::Override { index: 0, text: "a=1".to_owned() },
             key: "a".to_owned(),
             message: "unknown".to_owned(),
             help: None,

@@ -87,10 +87,7 @@ pub(super) static SECTION: Section = Section {
             "squared-error-of-mean",
             "regression: (mean of ŷ_s − y)²; the paper's load forecast",
         ),
-        Kind::new(
-            "expected-squared-error",
-            "regression: mean over draws of (ŷ_s − y)²",
-        ),
+        Kind::new("expected-squared-error", "regression: mean over draws of (ŷ_s − y)²"),
         Kind::new(
             "gaussian-of-draws",
             "regression: negative log-likelihood of a Gaussian with the mean and the standard \
@@ -109,18 +106,12 @@ pub(super) static SECTION: Section = Section {
             "student-t-mixture",
             "regression: like `gaussian-mixture` with Student's t, which forgives outliers",
         ),
-        Kind::new(
-            "quantile-mixture",
-            "regression: one quantile, by the pinball loss",
-        ),
+        Kind::new("quantile-mixture", "regression: one quantile, by the pinball loss"),
         Kind::new(
             "crps",
             "regression: continuous ranked probability score of the ensemble of draws",
         ),
-        Kind::new(
-            "expected-cross-entropy",
-            "classification: mean over draws of the cross entropy",
-        ),
+        Kind::new("expected-cross-entropy", "classification: mean over draws of the cross entropy"),
         Kind::new(
             "cross-entropy-of-mean",
             "classification: cross entropy of the mean probabilities",

@@ -93,11 +93,7 @@ impl Recipe {
 
     /// Reads the text of a recipe, which messages call `source_name`, and applies overrides.
     pub fn parse(text: &str, source_name: &str, overrides: &[String]) -> Result<Self, RecipeError> {
-        let source = Source {
-            name: source_name,
-            text,
-            overrides,
-        };
+        let source = Source { name: source_name, text, overrides };
         let mut tree =
             Node::document(text, &Place::File).map_err(|error| source.refuse_syntax(&error))?;
         let malformed = overrides::apply(&source, &mut tree);
@@ -107,11 +103,7 @@ impl Recipe {
     /// Checks everything, for a recipe that was changed or made by hand; one that was read is
     /// valid.
     pub fn validate(&self) -> Result<(), RecipeError> {
-        let source = Source {
-            name: &self.name,
-            text: "",
-            overrides: &[],
-        };
+        let source = Source { name: &self.name, text: "", overrides: &[] };
         let table = toml::Table::try_from(self).map_err(|error| source.refuse_whole(&error))?;
         let tree = Node::document(&table.to_string(), &|_| Place::Nowhere)
             .map_err(|error| source.refuse_whole(&error))?;
@@ -129,9 +121,8 @@ impl Recipe {
         if !problems.is_empty() {
             return Err(source.refuse(problems));
         }
-        let recipe: Self = table
-            .try_into()
-            .map_err(|error: toml::de::Error| source.refuse_whole(&error))?;
+        let recipe: Self =
+            table.try_into().map_err(|error: toml::de::Error| source.refuse_whole(&error))?;
         let conflicts = validate::conflicts(&recipe).into_iter();
         let problems: Vec<Problem> = conflicts
             .map(|conflict| Problem {

@@ -42,9 +42,7 @@ impl Model {
     /// Whether dropout acts anywhere.
     pub(super) fn has_dropout(&self) -> bool {
         match self {
-            Self::Mlp {
-                hidden, dropout, ..
-            } => *dropout > 0.0 && !hidden.is_empty(),
+            Self::Mlp { hidden, dropout, .. } => *dropout > 0.0 && !hidden.is_empty(),
         }
     }
 }

@@ -53,10 +53,7 @@ pub(super) static SECTION: Section = Section {
     kinds: &[
         Kind::new("adam", "Adam; weight decay is added to the gradient"),
         Kind::new("adamw", "Adam with decoupled weight decay"),
-        Kind::new(
-            "sgd",
-            "stochastic gradient descent, with or without momentum",
-        ),
+        Kind::new("sgd", "stochastic gradient descent, with or without momentum"),
     ],
     default_kind: Some("adam"),
     keys: &[

@@ -108,11 +108,13 @@ fn drop_keys_of_other_kinds(sections: &[&str], kind: &Node, entries: &mut Vec<En
     let (Some(section), Value::Text(kind)) = (section_of(sections), &kind.value) else {
         return;
     };
-    let is_changed = entries
-        .iter()
-        .find(|entry| entry.name == KIND)
-        .is_some_and(|entry| entry.node.value != Value::Text(kind.clone()));
-    if !section.has_kind(kind) || !is_changed {
+    let given = entries.iter().find(|entry| entry.name == KIND);
+    let before = match given.map(|entry| &entry.node.value) {
+        Some(Value::Text(before)) => Some(before.as_str()),
+        Some(_) => return,
+        None => section.default_kind,
+    };
+    if !section.has_kind(kind) || before == Some(kind) {
         return;
     }
     entries.retain(|entry| {

@@ -158,20 +158,12 @@ static PRIOR: Section = Section {
               \"mean-field\"`.",
     kinds: &[
         Kind::new("normal", "N(mean, std²)"),
-        Kind::new(
-            "scale-mixture",
-            "weight·N(0, std_wide²) + (1 − weight)·N(0, std_narrow²)",
-        ),
+        Kind::new("scale-mixture", "weight·N(0, std_wide²) + (1 − weight)·N(0, std_narrow²)"),
     ],
     default_kind: Some("normal"),
     keys: &[
-        Key::new(
-            "mean",
-            Values::Number(Range::ANY),
-            Absent::Value("0.0"),
-            "The mean.",
-        )
-        .of(&["normal"]),
+        Key::new("mean", Values::Number(Range::ANY), Absent::Value("0.0"), "The mean.")
+            .of(&["normal"]),
         Key::new(
             "std",
             Values::Number(Range::above(0.0)),

@@ -41,12 +41,7 @@ fn describe(section: &Section) -> String {
 }
 
 fn row(key: &Key, by_kind: bool) -> String {
-    let Key {
-        name,
-        values,
-        meaning,
-        ..
-    } = key;
+    let Key { name, values, meaning, .. } = key;
     let kinds = match (by_kind, key.kinds) {
         (false, _) => String::new(),
         (true, []) => " all |".to_owned(),

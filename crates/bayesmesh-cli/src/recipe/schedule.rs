@@ -30,21 +30,13 @@ pub(super) static SECTION: Section = Section {
     kinds: &[
         Kind::new("constant", "always `optimizer.rate`"),
         Kind::new("warmup", "a linear rise to it, then constant"),
-        Kind::new(
-            "cosine",
-            "a linear rise to it, then half a cosine down to the end of the run",
-        ),
+        Kind::new("cosine", "a linear rise to it, then half a cosine down to the end of the run"),
     ],
     default_kind: Some("constant"),
     keys: &[
-        Key::new(
-            "steps",
-            Values::at_least(1),
-            Absent::Refused("500"),
-            "Steps of the rise.",
-        )
-        .of(&["warmup"])
-        .also(&["warmup", "warmup_steps"]),
+        Key::new("steps", Values::at_least(1), Absent::Refused("500"), "Steps of the rise.")
+            .of(&["warmup"])
+            .also(&["warmup", "warmup_steps"]),
         Key::new(
             "warmup",
             Values::at_least(0),

@@ -102,18 +102,9 @@ struct End {
 
 impl Range {
     /// Every finite number.
-    pub const ANY: Self = Self {
-        low: None,
-        high: None,
-    };
+    pub const ANY: Self = Self { low: None, high: None };
     /// Zero or more.
-    pub const NOT_NEGATIVE: Self = Self {
-        low: Some(End {
-            at: 0.0,
-            included: true,
-        }),
-        high: None,
-    };
+    pub const NOT_NEGATIVE: Self = Self { low: Some(End { at: 0.0, included: true }), high: None };
     /// From 0, included, to 1, excluded.
     pub const BELOW_ONE: Self = Self::within(true, false);
     /// From 0 to 1, both included.
@@ -123,25 +114,13 @@ impl Range {
 
     /// More than a number.
     pub const fn above(at: f64) -> Self {
-        Self {
-            low: Some(End {
-                at,
-                included: false,
-            }),
-            high: None,
-        }
+        Self { low: Some(End { at, included: false }), high: None }
     }
 
     const fn within(with_zero: bool, with_one: bool) -> Self {
         Self {
-            low: Some(End {
-                at: 0.0,
-                included: with_zero,
-            }),
-            high: Some(End {
-                at: 1.0,
-                included: with_one,
-            }),
+            low: Some(End { at: 0.0, included: with_zero }),
+            high: Some(End { at: 1.0, included: with_one }),
         }
     }
 
@@ -208,14 +187,7 @@ impl Key {
         absent: Absent,
         meaning: &'static str,
     ) -> Self {
-        Self {
-            name,
-            values,
-            absent,
-            meaning,
-            kinds: &[],
-            also: &[],
-        }
+        Self { name, values, absent, meaning, kinds: &[], also: &[] }
     }
 
     /// A section within a section.
@@ -263,11 +235,8 @@ impl Section {
 
     /// Its kinds with their meanings, a line each.
     pub fn kind_list(&self) -> String {
-        let lines: Vec<String> = self
-            .kinds
-            .iter()
-            .map(|kind| format!("`{}`: {}", kind.name, kind.meaning))
-            .collect();
+        let lines: Vec<String> =
+            self.kinds.iter().map(|kind| format!("`{}`: {}", kind.name, kind.meaning)).collect();
         lines.join("\n")
     }
 

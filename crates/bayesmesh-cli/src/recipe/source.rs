@@ -19,10 +19,9 @@ impl Source<'_> {
         let name = self.name.to_owned();
         match place {
             Place::Nowhere => At::Recipe { name },
-            Place::Override(index) => At::Override {
-                index: *index,
-                text: self.overrides[*index].clone(),
-            },
+            Place::Override(index) => {
+                At::Override { index: *index, text: self.overrides[*index].clone() }
+            }
             Place::File(span) => {
                 let boundary = |at: usize| {
                     let at = at.min(self.text.len());
@@ -73,10 +72,7 @@ impl Source<'_> {
     /// The error that lists problems in their order.
     pub fn refuse(&self, mut problems: Vec<Problem>) -> RecipeError {
         problems.sort_by(|a, b| a.at.cmp(&b.at));
-        RecipeError::Invalid {
-            name: self.name.to_owned(),
-            problems,
-        }
+        RecipeError::Invalid { name: self.name.to_owned(), problems }
     }
 }
 
@@ -86,19 +82,10 @@ mod tests {
 
     #[test]
     fn columns_count_characters() {
-        let source = Source {
-            name: "x.toml",
-            text: "a = 1\r\nünï = \"→\" # c\r\n",
-            overrides: &[],
-        };
+        let source =
+            Source { name: "x.toml", text: "a = 1\r\nünï = \"→\" # c\r\n", overrides: &[] };
         let start = source.text.find('"').unwrap();
-        let At::Line {
-            line,
-            column,
-            width,
-            text,
-            ..
-        } = source.at(&Place::File(start..start + 5))
+        let At::Line { line, column, width, text, .. } = source.at(&Place::File(start..start + 5))
         else {
             panic!("a place in the file is on a line");
         };
@@ -108,16 +95,9 @@ mod tests {
 
     #[test]
     fn places_out_of_bounds_are_the_end() {
-        let source = Source {
-            name: "x.toml",
-            text: "é",
-            overrides: &[],
-        };
+        let source = Source { name: "x.toml", text: "é", overrides: &[] };
         for span in [0..1, 1..2, 1..1, 2..2, 7..9] {
-            assert!(matches!(
-                source.at(&Place::File(span)),
-                At::Line { line: 1, .. }
-            ));
+            assert!(matches!(source.at(&Place::File(span)), At::Line { line: 1, .. }));
         }
     }
 }

@@ -38,10 +38,8 @@ pub(super) fn nearest_key(section: &Section, kind: Option<&str>, word: &str) -> 
     let own = || section.keys.iter().filter(|key| key.is_of(kind));
     let kind_name = (!section.kinds.is_empty()).then_some(KIND);
     let own_names = || own().map(|key| key.name).chain(kind_name);
-    let own_key = own()
-        .find(also_meant)
-        .map(|key| key.name)
-        .or_else(|| nearest_within(word, own_names(), 1));
+    let own_key =
+        own().find(also_meant).map(|key| key.name).or_else(|| nearest_within(word, own_names(), 1));
     if let Some(name) = own_key {
         return Some(section.full_name(name));
     }
@@ -68,10 +66,7 @@ mod tests {
     #[test]
     fn similar_names() {
         let losses = ["crps", "gaussian-mixture", "gaussian-of-draws"];
-        assert_eq!(
-            nearest("Gaussian_Mixture", losses),
-            Some("gaussian-mixture")
-        );
+        assert_eq!(nearest("Gaussian_Mixture", losses), Some("gaussian-mixture"));
         assert_eq!(nearest("gauss", losses), Some("gaussian-mixture"));
         assert_eq!(nearest("cprs", losses), Some("crps"));
         assert_eq!(nearest("hinge", losses), None);

@@ -77,27 +77,17 @@ impl Node {
     /// Reads a single value, all of it from one place.
     pub fn single(text: &str, place: &Place) -> Result<Self, Error> {
         let value = DeValue::parse(text)?;
-        Ok(node_of(value.get_ref(), value.span(), text, &|_| {
-            place.clone()
-        }))
+        Ok(node_of(value.get_ref(), value.span(), text, &|_| place.clone()))
     }
 
     /// A text that was not written as TOML.
     pub fn bare(text: &str, place: Place) -> Self {
-        Self {
-            place,
-            text: format!("{text:?}"),
-            value: Value::Text(text.to_owned()),
-        }
+        Self { place, text: format!("{text:?}"), value: Value::Text(text.to_owned()) }
     }
 
     /// An empty table.
     pub fn empty(place: Place) -> Self {
-        Self {
-            place,
-            text: String::new(),
-            value: Value::Table(Vec::new()),
-        }
+        Self { place, text: String::new(), value: Value::Table(Vec::new()) }
     }
 
     /// The entries of a table.
@@ -166,10 +156,7 @@ fn node_of(
         DeValue::Boolean(flag) => Value::Flag(*flag),
         DeValue::Datetime(_) => Value::Date,
         DeValue::Array(items) => Value::List(
-            items
-                .iter()
-                .map(|item| node_of(item.get_ref(), item.span(), source, place))
-                .collect(),
+            items.iter().map(|item| node_of(item.get_ref(), item.span(), source, place)).collect(),
         ),
         DeValue::Table(table) => table_of(table, source, place),
     };

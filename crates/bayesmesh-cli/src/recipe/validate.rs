@@ -14,18 +14,12 @@ pub(super) struct Conflict {
 
 /// Everything about a recipe that does not go together.
 pub(super) fn conflicts(recipe: &Recipe) -> Vec<Conflict> {
-    let checks = [
-        name, split, series, task, draws, spread, dropout, kl, no_kl, floor, levels,
-    ];
+    let checks = [name, split, series, task, draws, spread, dropout, kl, no_kl, floor, levels];
     checks.iter().filter_map(|check| check(recipe)).collect()
 }
 
 fn conflict(key: &'static str, message: String, help: impl Into<String>) -> Option<Conflict> {
-    Some(Conflict {
-        key,
-        message,
-        help: help.into(),
-    })
+    Some(Conflict { key, message, help: help.into() })
 }
 
 /// The name becomes a part of file names.
@@ -50,10 +44,7 @@ fn split(recipe: &Recipe) -> Option<Conflict> {
     }
     conflict(
         "data.split",
-        format!(
-            "the shares of `data.split` sum to {}, not to 1",
-            rounded(sum)
-        ),
+        format!("the shares of `data.split` sum to {}, not to 1", rounded(sum)),
         "shares for training, validation and test, for example `split = [0.6, 0.1, 0.3]`",
     )
 }

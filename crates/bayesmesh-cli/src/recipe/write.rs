@@ -30,7 +30,7 @@ fn write_section(section: &Section, table: &toml::Table, text: &mut String) {
             (Values::Section(section), Some(toml::Value::Table(table)), _) => {
                 inner.push((section, table));
             }
-            (_, Some(value), _) => *text += &format!("{} = {value}\n", key.name),
+            (_, Some(value), _) => *text += &format!("{} = {}\n", key.name, shown(value)),
             (_, None, Absent::Unset(meaning)) => {
                 *text += &format!("# {} is not set: {meaning}\n", key.name);
             }
@@ -39,5 +39,17 @@ fn write_section(section: &Section, table: &toml::Table, text: &mut String) {
     }
     for (section, table) in inner {
         write_section(section, table, text);
+    }
+}
+
+/// A value in TOML; small numbers with an exponent rather than many zeros.
+fn shown(value: &toml::Value) -> String {
+    match value {
+        toml::Value::Float(x) if x.is_finite() => format!("{x:?}"),
+        toml::Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(shown).collect();
+            format!("[{}]", items.join(", "))
+        }
+        other => other.to_string(),
     }
 }

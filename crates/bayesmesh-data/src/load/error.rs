@@ -86,8 +86,8 @@ pub enum LoadError {
 
     /// A row ends before the column that is needed.
     #[error(
-        "{}, line {line}: {found} columns, but column `{column}` is number {needed}. The row is cut \
-         off: complete or delete it",
+        "{}, line {line}: {found} columns, but column `{column}` is number {needed}. The row is \
+         cut off: complete or delete it",
         file.display()
     )]
     ShortRow {
@@ -105,8 +105,8 @@ pub enum LoadError {
 
     /// A time that cannot be read.
     #[error(
-        "{}, line {line}, column `{column}`: `{value}` is not a time; expected {expected}. Correct or \
-         delete the row",
+        "{}, line {line}, column `{column}`: `{value}` is not a time; expected {expected}. Correct \
+         or delete the row",
         file.display()
     )]
     BadTime {
@@ -159,8 +159,8 @@ pub enum LoadError {
 
     /// Not enough values.
     #[error(
-        "{}: {found} values in column `{column}`, at least {needed} are needed. Export a longer time \
-         range, and check that this column is filled",
+        "{}: {found} values in column `{column}`, at least {needed} are needed. Export a longer \
+         time range, and check that this column is filled",
         file.display()
     )]
     TooShort {
@@ -189,8 +189,8 @@ pub enum LoadError {
 
     /// Too many rows do not lie on the grid.
     #[error(
-        "{}: {off} of {rows} rows are not on the grid of {step} seconds (the first at {}). The file \
-         mixes resolutions: export it in one resolution",
+        "{}: {off} of {rows} rows are not on the grid of {step} seconds (the first at {}). The \
+         file mixes resolutions: export it in one resolution",
         file.display(), utc(*first)
     )]
     OffGrid {

@@ -22,7 +22,7 @@ pub enum Format {
     /// `Grid load [MWh] …`, in older files without the blank before the unit. MWh per step, German
     /// local time; `12.345,67` or `12,345.67`, as the column shows.
     Smard,
-    /// The `de.csv` of the Kaggle data set *western-europe-power-consumption*: `start,end,load`. MW.
+    /// `de.csv` of the Kaggle data set *western-europe-power-consumption*: `start,end,load`. MW.
     StartEndLoad,
     /// `timestamp,load`; the time also as `time`, `datetime` or `utc_timestamp`, the load also as
     /// `value` or `load_mw`. ISO 8601, without an offset taken as UTC. MW.
@@ -45,7 +45,7 @@ impl fmt::Display for Format {
 pub(super) const KNOWN_FORMATS: &str = "  \
     Open Power System Data   utc_timestamp, DE_load_actual_entsoe_transparency
   ENTSO-E Transparency     Time (UTC) or Time (CET/CEST), Actual Total Load [MW] - …
-  SMARD                    Datum von or Start date, Gesamt (Netzlast) [MWh] or Total (grid load) [MWh]
+  SMARD                    Datum von or Start date, Gesamt (Netzlast) or Total (grid load) [MWh]
   Kaggle de.csv            start, end, load
   plain                    timestamp (time, datetime, utc_timestamp), load (value, load_mw)";
 
@@ -207,8 +207,8 @@ fn smard(names: &[String]) -> Recognised {
     };
     let Some(load) = named.or_else(total) else {
         return Recognised::But(format!(
-            "a SMARD export without a column `Gesamt (Netzlast) [MWh]` or `Total (grid load) [MWh]` \
-             (found {}). Export `Realisierter Stromverbrauch` (Actual consumption)",
+            "a SMARD export without a column `Gesamt (Netzlast) [MWh]` or `Total (grid load) \
+             [MWh]` (found {}). Export `Realisierter Stromverbrauch` (Actual consumption)",
             shortened(&names.join(", "))
         ));
     };

@@ -182,7 +182,8 @@ fn check_gaps(
     let mut last = rows[0].time;
     for row in rows.iter().filter(|row| row.load.is_some()) {
         let seconds = row.time - last - step;
-        if seconds > rules.long_gap_seconds.max(rules.short_gap_steps as i64 * step) {
+        if seconds > rules.long_gap_seconds.max((rules.short_gap_steps as i64).saturating_mul(step))
+        {
             let hours = rules.long_gap_seconds as f64 / 3600.0;
             return Err(LoadError::Gap {
                 file: file.to_path_buf(),

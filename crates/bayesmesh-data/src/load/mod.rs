@@ -5,8 +5,8 @@
 //! of [`RepairRules`], applied in this order:
 //!
 //! 1. **Clock.** Local times (Europe/Berlin) become UTC. Of the hour that is repeated in autumn the
-//!    first row in time order is summer time, the second winter time; rows in the hour that does not
-//!    exist in spring are dropped. Times without an offset in a plain file are taken as UTC.
+//!    first row in time order is summer time, the second winter time; rows in the hour that does
+//!    not exist in spring are dropped. Times without an offset in a plain file are taken as UTC.
 //! 2. **Order.** Rows are sorted; of rows with equal time the first one that has a value is kept.
 //! 3. **Grid.** The step is the most common difference of times (15 min, 30 min or an hour); rows
 //!    off that grid are dropped. Energies (MWh per step) become mean powers (MW).

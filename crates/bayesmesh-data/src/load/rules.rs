@@ -11,9 +11,9 @@ pub struct RepairRules {
     /// Default 36 hours.
     pub long_gap_seconds: i64,
     /// An outlier's second difference `x[i] − (x[i−1] + x[i+1])/2` is farther than this many robust
-    /// standard deviations (1.4826 · median absolute deviation) from the median, both taken over the
-    /// second differences at the same UTC time of day (over all times when the series has fewer than
-    /// 14 days). Default 8.
+    /// standard deviations (1.4826 · median absolute deviation) from the median, both taken over
+    /// the second differences at the same UTC time of day (over all times when the series has fewer
+    /// than 14 days). Default 8.
     pub outlier_sigmas: f64,
     /// An outlier is also above both or below both neighbours by more than this fraction of the
     /// median load. It keeps steps and ramps: their edges differ much from one neighbour only.

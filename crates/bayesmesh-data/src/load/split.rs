@@ -16,7 +16,8 @@ pub struct Split {
 }
 
 /// Splits `n` values by time into training, validation and test parts of the given fractions (for
-/// example `[0.6, 0.1, 0.3]`). The bounds are `n·f₀` and `n·(f₀+f₁)`, rounded; every part has values.
+/// example `[0.6, 0.1, 0.3]`). The bounds are `n·f₀` and `n·(f₀+f₁)`, rounded; every part
+/// has values.
 pub fn split(n: usize, fractions: [f64; 3]) -> Result<Split, LoadError> {
     let wrong = |problem: String| Err(LoadError::Fractions { fractions, n, problem });
     if fractions.iter().any(|f| !f.is_finite() || *f <= 0.0) {

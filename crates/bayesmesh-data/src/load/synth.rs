@@ -11,15 +11,16 @@
 //! - **Calendar**: nationwide public holidays are Sundays, a little lower; bridge days are lower;
 //!   the load sinks from 22 December and is back on 7 January.
 //! - **Carry-over**: the night knows the evening before. Where that was unusual for the kind of day
-//!   (a Monday after a Sunday, a holiday after a working day) the difference decays over the morning.
+//!   (a Monday after a Sunday, a holiday after a working day) the difference decays by
+//!   noon.
 //! - **Weather**: two Ornstein-Uhlenbeck processes, of five days and of eight hours, stronger in
 //!   winter. **Fast noise**: one of an hour, and white noise, each of about a hundred MW.
 //! - **Trend**: 0.2 % a year.
 //!
 //! The tables are rounded averages of the German grid load of 2015 to 2019 (Bundesnetzagentur,
-//! SMARD.de, CC BY 4.0). Only additions, multiplications, divisions and square roots are used, which
-//! IEEE 754 defines to the last bit, and the noise is a hash of its index: a seed gives the same
-//! series on every machine.
+//! SMARD.de, CC BY 4.0). Only additions, multiplications, divisions and square roots are used,
+//! which IEEE 754 defines to the last bit, and the noise is a hash of its index: a seed gives the
+//! same series on every machine.
 
 use jiff::Timestamp;
 

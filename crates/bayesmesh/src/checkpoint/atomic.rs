@@ -38,10 +38,7 @@ impl AtomicFile {
         hidden.push(name);
         hidden.push(format!(".{}-{count}{SUFFIX}", process::id()));
         let temporary = path.with_file_name(hidden);
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&temporary)?;
+        let file = OpenOptions::new().write(true).create_new(true).open(&temporary)?;
         Ok(Self {
             path: path.to_path_buf(),
             temporary,
@@ -121,10 +118,7 @@ fn sync_folder(path: &Path) -> io::Result<()> {
     };
     match File::open(folder)?.sync_all() {
         Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported
-            ) =>
+            if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) =>
         {
             Ok(())
         }

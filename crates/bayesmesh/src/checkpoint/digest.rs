@@ -78,11 +78,7 @@ mod tests {
     use super::*;
 
     fn tensor(name: &str, shape: &[usize], values: &[f32]) -> NamedTensor {
-        NamedTensor {
-            name: name.into(),
-            shape: shape.into(),
-            values: values.into(),
-        }
+        NamedTensor { name: name.into(), shape: shape.into(), values: values.into() }
     }
 
     /// Every change of the content changes its hash, and only changes of the parameters the digest.

@@ -91,21 +91,13 @@ impl FileError {
         match error.kind() {
             Kind::NotFound => Self::Missing { path },
             Kind::StorageFull | Kind::QuotaExceeded | Kind::FileTooLarge | Kind::WriteZero => {
-                Self::Full {
-                    path,
-                    action,
-                    reason,
-                }
+                Self::Full { path, action, reason }
             }
             Kind::PermissionDenied => Self::Permission { path, action },
             Kind::ReadOnlyFilesystem => Self::ReadOnly { path, action },
             Kind::NotADirectory => Self::NotAFolder { path },
             Kind::IsADirectory => Self::IsAFolder { path },
-            _ => Self::Other {
-                path,
-                action,
-                reason,
-            },
+            _ => Self::Other { path, action, reason },
         }
     }
 }

@@ -140,12 +140,7 @@ impl<'a> Reader<'a> {
         if about.is_dir() {
             return Err(io(io::ErrorKind::IsADirectory.into()).into());
         }
-        Ok(Self {
-            path,
-            file,
-            size: about.len(),
-            start: 0,
-        })
+        Ok(Self { path, file, size: about.len(), start: 0 })
     }
 
     fn header(&mut self) -> Result<Metadata, CheckpointError> {
@@ -190,11 +185,7 @@ impl<'a> Reader<'a> {
         let Some(info) = header.info(&format!("{group}/{name}")) else {
             return Err(self.damaged(&format!("{group}: '{name}' is listed, but absent")));
         };
-        let TensorInfo {
-            dtype,
-            shape,
-            data_offsets: (from, to),
-        } = info;
+        let TensorInfo { dtype, shape, data_offsets: (from, to) } = info;
         if *dtype != Dtype::F32 {
             return Err(self.damaged(&format!("{group}: '{name}' has type {dtype}, not F32")));
         }
@@ -207,38 +198,22 @@ impl<'a> Reader<'a> {
         while left > 0 {
             let piece = &mut bytes[..left.min(1 << 18)];
             self.fill(piece)?;
-            values.extend(
-                piece
-                    .as_chunks()
-                    .0
-                    .iter()
-                    .map(|&bytes| f32::from_le_bytes(bytes)),
-            );
+            values.extend(piece.as_chunks().0.iter().map(|&bytes| f32::from_le_bytes(bytes)));
             left -= piece.len();
         }
-        Ok(NamedTensor {
-            name,
-            shape: shape.clone(),
-            values,
-        })
+        Ok(NamedTensor { name, shape: shape.clone(), values })
     }
 
     fn fill(&mut self, bytes: &mut [u8]) -> Result<(), CheckpointError> {
-        self.file
-            .read_exact(bytes)
-            .map_err(|error| match error.kind() {
-                // Before the header is known, this much is certain: a length and a brace.
-                io::ErrorKind::UnexpectedEof => self.truncated(self.start.max(LENGTH as u64 + 1)),
-                _ => FileError::new(self.path, "read", &error).into(),
-            })
+        self.file.read_exact(bytes).map_err(|error| match error.kind() {
+            // Before the header is known, this much is certain: a length and a brace.
+            io::ErrorKind::UnexpectedEof => self.truncated(self.start.max(LENGTH as u64 + 1)),
+            _ => FileError::new(self.path, "read", &error).into(),
+        })
     }
 
     fn truncated(&self, expected: u64) -> CheckpointError {
-        CheckpointError::Truncated {
-            path: self.path.into(),
-            expected,
-            actual: self.size,
-        }
+        CheckpointError::Truncated { path: self.path.into(), expected, actual: self.size }
     }
 
     fn damaged(&self, problem: &str) -> CheckpointError {
@@ -246,10 +221,7 @@ impl<'a> Reader<'a> {
     }
 
     fn alien(&self, reason: String) -> CheckpointError {
-        CheckpointError::NotSafetensors {
-            path: self.path.into(),
-            reason,
-        }
+        CheckpointError::NotSafetensors { path: self.path.into(), reason }
     }
 }
 
@@ -270,19 +242,12 @@ impl<'a> Notes<'a> {
             .collect();
         let notes = Self { path, entries };
         if !notes.entries.contains_key(VERSION_KEY) {
-            return Err(CheckpointError::NotACheckpoint {
-                path: path.into(),
-                key: VERSION_KEY,
-            });
+            return Err(CheckpointError::NotACheckpoint { path: path.into(), key: VERSION_KEY });
         }
         match notes.number(VERSION_KEY)? {
             VERSION => Ok(notes),
             0 => Err(damaged(path, "its format version is 0")),
-            found => Err(CheckpointError::Newer {
-                path: path.into(),
-                found,
-                supported: VERSION,
-            }),
+            found => Err(CheckpointError::Newer { path: path.into(), found, supported: VERSION }),
         }
     }
 
@@ -317,8 +282,5 @@ impl<'a> Notes<'a> {
 }
 
 fn damaged(path: &Path, problem: &str) -> CheckpointError {
-    CheckpointError::Damaged {
-        path: path.into(),
-        problem: problem.to_owned(),
-    }
+    CheckpointError::Damaged { path: path.into(), problem: problem.to_owned() }
 }

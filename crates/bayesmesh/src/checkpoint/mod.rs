@@ -133,17 +133,13 @@ impl Checkpoint {
         group: Group,
         expected: &[(impl AsRef<str>, impl AsRef<[usize]>)],
     ) -> Result<(), CheckpointError> {
-        let expected: Vec<(&str, &[usize])> = expected
-            .iter()
-            .map(|(name, shape)| (name.as_ref(), shape.as_ref()))
-            .collect();
+        let expected: Vec<(&str, &[usize])> =
+            expected.iter().map(|(name, shape)| (name.as_ref(), shape.as_ref())).collect();
         match tensor::difference(self.group(group), &expected) {
             None => Ok(()),
-            Some(problem) => Err(CheckpointError::Mismatch {
-                path: path.as_ref().into(),
-                group,
-                problem,
-            }),
+            Some(problem) => {
+                Err(CheckpointError::Mismatch { path: path.as_ref().into(), group, problem })
+            }
         }
     }
 
@@ -151,11 +147,7 @@ impl Checkpoint {
     fn check(&self, path: &Path) -> Result<(), CheckpointError> {
         for group in Group::ALL {
             if let Some(problem) = tensor::defect(self.group(group)) {
-                return Err(CheckpointError::Invalid {
-                    path: path.into(),
-                    group,
-                    problem,
-                });
+                return Err(CheckpointError::Invalid { path: path.into(), group, problem });
             }
         }
         Ok(())

@@ -34,18 +34,12 @@ impl Store {
         let folder = folder.as_ref();
         create_folder(folder)?;
         AtomicFile::clean(folder).map_err(|error| FileError::new(folder, "clean", &error))?;
-        Ok(Self {
-            folder: folder.to_path_buf(),
-            keep_last: keep_last.max(1),
-        })
+        Ok(Self { folder: folder.to_path_buf(), keep_last: keep_last.max(1) })
     }
 
     /// The store of a run, to read from; it may be in use by the run. Saves to it keep everything.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, CheckpointError> {
-        let store = Self {
-            folder: folder.as_ref().to_path_buf(),
-            keep_last: usize::MAX,
-        };
+        let store = Self { folder: folder.as_ref().to_path_buf(), keep_last: usize::MAX };
         store.list()?;
         Ok(store)
     }

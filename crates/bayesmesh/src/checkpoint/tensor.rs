@@ -65,17 +65,11 @@ pub(super) fn for_each_bytes<E>(
 pub(super) fn defect(tensors: &[NamedTensor]) -> Option<String> {
     let mut names = HashSet::new();
     tensors.iter().find_map(|tensor| {
-        let NamedTensor {
-            name,
-            shape,
-            values,
-        } = tensor;
+        let NamedTensor { name, shape, values } = tensor;
         let size = shape.iter().try_fold(1usize, |n, &k| n.checked_mul(k));
         if size != Some(values.len()) {
             let count = values.len();
-            Some(format!(
-                "'{name}' has shape {shape:?}, but {count} values are given"
-            ))
+            Some(format!("'{name}' has shape {shape:?}, but {count} values are given"))
         } else if !names.insert(name) {
             Some(format!("two tensors are called '{name}'"))
         } else {
@@ -86,17 +80,13 @@ pub(super) fn defect(tensors: &[NamedTensor]) -> Option<String> {
 
 /// The first difference between tensors and what is expected of them, in words.
 pub(super) fn difference(found: &[NamedTensor], expected: &[(&str, &[usize])]) -> Option<String> {
-    let shapes: HashMap<&str, &[usize]> = found
-        .iter()
-        .map(|tensor| (tensor.name.as_str(), tensor.shape.as_slice()))
-        .collect();
+    let shapes: HashMap<&str, &[usize]> =
+        found.iter().map(|tensor| (tensor.name.as_str(), tensor.shape.as_slice())).collect();
     for (name, shape) in expected {
         match shapes.get(name) {
             None => return Some(format!("'{name}' of shape {shape:?} is not in it")),
             Some(found) if found != shape => {
-                return Some(format!(
-                    "'{name}' has shape {found:?} in it, {shape:?} is expected"
-                ));
+                return Some(format!("'{name}' has shape {found:?} in it, {shape:?} is expected"));
             }
             Some(_) => {}
         }
@@ -104,18 +94,12 @@ pub(super) fn difference(found: &[NamedTensor], expected: &[(&str, &[usize])]) -
     let names: HashSet<&str> = expected.iter().map(|(name, _)| *name).collect();
     if let Some(tensor) = found.iter().find(|t| !names.contains(t.name.as_str())) {
         let NamedTensor { name, shape, .. } = tensor;
-        return Some(format!(
-            "it has '{name}' of shape {shape:?}, which is not expected"
-        ));
+        return Some(format!("it has '{name}' of shape {shape:?}, which is not expected"));
     }
-    found
-        .iter()
-        .zip(expected)
-        .position(|(tensor, (name, _))| tensor.name != *name)
-        .map(|index| {
-            let (found, expected) = (&found[index].name, expected[index].0);
-            format!("number {index} is '{found}' in it, '{expected}' is expected")
-        })
+    found.iter().zip(expected).position(|(tensor, (name, _))| tensor.name != *name).map(|index| {
+        let (found, expected) = (&found[index].name, expected[index].0);
+        format!("number {index} is '{found}' in it, '{expected}' is expected")
+    })
 }
 
 #[cfg(test)]
@@ -164,18 +148,9 @@ mod tests {
         let b: (&str, &[usize]) = ("b", &[4]);
         let problem = |expected: &[_]| difference(&found, expected).unwrap_or_default();
         assert_eq!(problem(&[a, b]), "");
-        assert_eq!(
-            problem(&[a, ("b", &[5])]),
-            "'b' has shape [4] in it, [5] is expected"
-        );
-        assert_eq!(
-            problem(&[a, b, ("c", &[1])]),
-            "'c' of shape [1] is not in it"
-        );
-        assert_eq!(
-            problem(&[a]),
-            "it has 'b' of shape [4], which is not expected"
-        );
+        assert_eq!(problem(&[a, ("b", &[5])]), "'b' has shape [4] in it, [5] is expected");
+        assert_eq!(problem(&[a, b, ("c", &[1])]), "'c' of shape [1] is not in it");
+        assert_eq!(problem(&[a]), "it has 'b' of shape [4], which is not expected");
         assert_eq!(problem(&[b, a]), "number 0 is 'a' in it, 'b' is expected");
     }
 }

@@ -23,7 +23,9 @@ impl EnsembleCrps {
 
 impl Loss for EnsembleCrps {
     type Target = Tensor<2>;
-    const COMBINE: Combine = Combine::Gather;
+    fn combine(&self) -> Combine {
+        Combine::Gather
+    }
 
     fn summary(&self, output: Tensor<2>, _target: &Tensor<2>) -> Tensor<2> {
         output

@@ -13,7 +13,9 @@ pub struct Expected<L>(pub L);
 
 impl<L: Likelihood> Loss for Expected<L> {
     type Target = L::Target;
-    const COMBINE: Combine = Combine::Mean;
+    fn combine(&self) -> Combine {
+        Combine::Mean
+    }
 
     fn summary(&self, output: Tensor<2>, target: &L::Target) -> Tensor<2> {
         -self.0.log_density(output, target)

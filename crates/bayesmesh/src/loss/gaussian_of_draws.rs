@@ -36,7 +36,9 @@ impl GaussianOfDraws {
 
 impl Loss for GaussianOfDraws {
     type Target = Tensor<2>;
-    const COMBINE: Combine = Combine::Moments;
+    fn combine(&self) -> Combine {
+        Combine::Moments
+    }
 
     fn summary(&self, output: Tensor<2>, _target: &Tensor<2>) -> Tensor<2> {
         output

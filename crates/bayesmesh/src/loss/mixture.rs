@@ -36,7 +36,9 @@ impl<L: Likelihood> Mixture<L> {
 
 impl<L: Likelihood> Loss for Mixture<L> {
     type Target = L::Target;
-    const COMBINE: Combine = Combine::LogSumExp;
+    fn combine(&self) -> Combine {
+        Combine::LogSumExp
+    }
 
     fn summary(&self, output: Tensor<2>, target: &L::Target) -> Tensor<2> {
         self.likelihood.log_density(output, target)

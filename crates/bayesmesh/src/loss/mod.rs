@@ -1,7 +1,7 @@
 //! Losses that know how they parallelise.
 //!
 //! A loss says what one draw contributes, [`Loss::summary`], how contributions combine over draws,
-//! [`Loss::COMBINE`], and what the combination is worth, [`Loss::value`]. From these three the
+//! [`Loss::combine`], and what the combination is worth, [`Loss::value`]. From these three the
 //! trainer derives everything else: the exact gradient on any number of ranks, the local
 //! approximation, and the forms that stream, retain or recompute draws. `docs/exactness.md` has the
 //! derivations.
@@ -59,7 +59,9 @@ pub enum Reading {
 ///
 /// impl Loss for LogCosh {
 ///     type Target = Tensor<2>;
-///     const COMBINE: Combine = Combine::Sum;
+///     fn combine(&self) -> Combine {
+///         Combine::Sum
+///     }
 ///     fn summary(&self, output: Tensor<2>, target: &Tensor<2>) -> Tensor<2> {
 ///         (output - target.clone()).cosh()
 ///     }
@@ -73,7 +75,7 @@ pub trait Loss: Clone + Send {
     type Target: Target;
 
     /// How summaries of draws combine, which decides how the loss parallelises.
-    const COMBINE: Combine;
+    fn combine(&self) -> Combine;
 
     /// What one draw contributes, φ. Row by row: a row of the result depends on that row only.
     ///

@@ -10,7 +10,9 @@ pub struct ExpectedSquaredError;
 
 impl Loss for ExpectedSquaredError {
     type Target = Tensor<2>;
-    const COMBINE: Combine = Combine::Mean;
+    fn combine(&self) -> Combine {
+        Combine::Mean
+    }
 
     fn summary(&self, output: Tensor<2>, target: &Tensor<2>) -> Tensor<2> {
         (output - target.clone()).square().mean_dim(1)
@@ -26,7 +28,9 @@ pub struct SquaredErrorOfMean;
 
 impl Loss for SquaredErrorOfMean {
     type Target = Tensor<2>;
-    const COMBINE: Combine = Combine::Sum;
+    fn combine(&self) -> Combine {
+        Combine::Sum
+    }
 
     fn summary(&self, output: Tensor<2>, _target: &Tensor<2>) -> Tensor<2> {
         output

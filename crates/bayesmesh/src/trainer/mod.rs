@@ -246,7 +246,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     }
 
     fn check(&self, world: usize, examples: usize) -> Result<()> {
-        self.settings.check(world, examples, self.loss.least_draws(), L::COMBINE)
+        self.settings.check(world, examples, self.loss.least_draws(), self.loss.combine())
     }
 
     /// The same trainer for another rank; only rank 0 has callbacks.

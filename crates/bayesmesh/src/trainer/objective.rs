@@ -165,7 +165,7 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
             let summary = self.loss.summary(output, &group_target);
             Evaluated { draws, drawn, summary }
         };
-        match L::COMBINE {
+        match self.loss.combine() {
             Combine::Mean => Ok(self.stream(&groups, evaluate, &group_target)),
             _ => self.summarise(&groups, evaluate, target),
         }
@@ -218,7 +218,7 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
         target: &L::Target,
     ) -> Result<Vec<f32>> {
         let layout = SumLayout::of(self.posterior);
-        let mut fold = Fold::new(L::COMBINE);
+        let mut fold = Fold::new(self.loss.combine());
         let mut retained = Vec::new();
         for draws in groups {
             let count = draws.len();
@@ -257,7 +257,7 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
                 retained.next().unwrap_or_else(|| evaluate(draws.clone(), Tape::Recording));
             let first = if self.exact { 0 } else { self.draws.start };
             let weights = pullback(
-                L::COMBINE,
+                self.loss.combine(),
                 gradient.clone(),
                 combined.clone(),
                 summary.clone().without_autodiff(),

@@ -1,6 +1,16 @@
 //! What recipes promise.
 
-mod gen_tmp;
+mod builtin;
+mod conflicts;
+mod documentation;
+mod files;
+mod missing_keys;
+mod overriding;
+mod resolved;
+mod syntax;
+mod unknown_keys;
+mod wrong_overrides;
+mod wrong_values;
 
 use super::{Recipe, RecipeError};
 

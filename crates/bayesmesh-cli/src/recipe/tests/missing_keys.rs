@@ -1,0 +1,62 @@
+//! What must be given.
+
+use super::refusal;
+
+#[test]
+fn a_section() {
+    assert_eq!(
+        refusal(&[("[model]\nkind = \"mlp\"\ndropout = 0.1\n", "")], &[]),
+        r#"trial.toml: the section `[model]` is missing
+     The network. For example:
+     [model]
+     kind = "mlp"
+     hidden = [128, 128]"#
+    );
+}
+
+#[test]
+fn a_key() {
+    assert_eq!(
+        refusal(&[("path = \"load.csv\"\n", "")], &[]),
+        r#"trial.toml:3:1: the key `data.path` is missing
+   3 | [data]
+     | ^^^^^^
+     The file of the series. `~/` is the home folder; a relative path starts at the working directory, not at the recipe.
+     add for example `path = "data/load.csv"`"#
+    );
+}
+
+#[test]
+fn a_kind() {
+    assert_eq!(
+        refusal(&[("kind = \"load\"\n", "")], &[]),
+        r#"trial.toml:3:1: the key `data.kind` is missing
+   3 | [data]
+     | ^^^^^^
+     it is one of
+     `load`: a series of electrical load from a CSV file: Open Power System Data, ENTSO-E, SMARD, Kaggle's `de.csv` or plain `timestamp,load`
+     `load-synthetic`: a generated series that looks like the German load; needs no file"#
+    );
+}
+
+#[test]
+fn a_key_of_a_chosen_kind() {
+    assert_eq!(
+        refusal(&[("samples = 4", "samples = 4\n[schedule]\nkind = \"warmup\"")], &[]),
+        r#"trial.toml:19:1: the key `schedule.steps` is missing
+  19 | [schedule]
+     | ^^^^^^^^^^
+     Steps of the rise.
+     add for example `steps = 500`"#
+    );
+}
+
+#[test]
+fn the_name() {
+    assert_eq!(
+        refusal(&[("name = \"trial\"\n", "")], &[]),
+        r#"trial.toml: the key `name` is missing
+     What the run is called, in its folder and its report. Letters, digits, `-`, `_` and `.` only.
+     add for example `name = "load-mlp"`"#
+    );
+}
