@@ -1,1 +1,3 @@
-//! Data.
+//! Data of the use cases: reading, checking, repairing, and serving batches.
+
+pub mod load;

@@ -7,17 +7,11 @@ pub(crate) fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
         // Up to three bytes as 24 bits, read as four digits of six bits from the top.
-        let bits = (0..3).fold(0u32, |bits, i| {
-            bits << 8 | u32::from(*chunk.get(i).unwrap_or(&0))
-        });
+        let bits = (0..3).fold(0u32, |bits, i| bits << 8 | u32::from(*chunk.get(i).unwrap_or(&0)));
         for digit in 0..4 {
             let index = (bits >> (18 - 6 * digit)) & 63;
             let padding = digit > chunk.len();
-            text.push(if padding {
-                '='
-            } else {
-                char::from(ALPHABET[index as usize])
-            });
+            text.push(if padding { '=' } else { char::from(ALPHABET[index as usize]) });
         }
     }
     text

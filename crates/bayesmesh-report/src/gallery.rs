@@ -42,11 +42,7 @@ impl Image {
             return format!("<figure><p class=\"note\">Not a PNG image.</p>{caption}</figure>");
         };
         // Small images are meant to be seen pixel by pixel.
-        let class = if width.max(height) <= 64 {
-            " class=\"pixels\""
-        } else {
-            ""
-        };
+        let class = if width.max(height) <= 64 { " class=\"pixels\"" } else { "" };
         format!(
             "<figure><img{class} width=\"{width}\" height=\"{height}\" alt=\"\" \
              src=\"data:image/png;base64,{}\"><figcaption>{caption}</figcaption></figure>",
@@ -78,15 +74,8 @@ mod tests {
 
     #[test]
     fn what_is_no_png_becomes_a_note() {
-        let image = Image {
-            png: b"text".to_vec(),
-            caption: "a & b".into(),
-        };
-        let html = Gallery {
-            images: vec![image],
-            ..Gallery::default()
-        }
-        .to_html();
+        let image = Image { png: b"text".to_vec(), caption: "a & b".into() };
+        let html = Gallery { images: vec![image], ..Gallery::default() }.to_html();
         assert!(html.contains("Not a PNG") && html.contains("a &amp; b") && !html.contains("<img"));
     }
 }

@@ -42,13 +42,7 @@ fn headline(figures: &[KeyFigure]) -> String {
         return String::new();
     }
     let mut html = String::from("<ul class=\"headline\">\n");
-    for KeyFigure {
-        label,
-        value,
-        unit,
-        note,
-    } in figures
-    {
+    for KeyFigure { label, value, unit, note } in figures {
         let unit = match unit.as_str() {
             "" => String::new(),
             unit => format!(" <small>{}</small>", escape(unit)),
@@ -82,11 +76,7 @@ fn block(block: &Block) -> String {
 }
 
 fn figure(plot: &Plot) -> String {
-    let class = if plot.shape.is_narrow() {
-        "plot half"
-    } else {
-        "plot"
-    };
+    let class = if plot.shape.is_narrow() { "plot half" } else { "plot" };
     let title = element("h3", "", &plot.title);
     let caption = element("figcaption", "", &plot.caption);
     let chart = match plot.charts() {
@@ -100,11 +90,7 @@ fn facts_list(facts: &[(String, String)]) -> String {
     let rows: String = facts
         .iter()
         .map(|(name, value)| {
-            format!(
-                "<div><dt>{}</dt><dd>{}</dd></div>\n",
-                rich(name),
-                rich(value)
-            )
+            format!("<div><dt>{}</dt><dd>{}</dd></div>\n", rich(name), rich(value))
         })
         .collect();
     format!("<dl class=\"facts\">\n{rows}</dl>")
@@ -123,10 +109,7 @@ mod tests {
             Color::Blue,
         ));
         let html = figure(&plot);
-        assert!(
-            html.contains("No data to show") && !html.contains("<svg"),
-            "{html}"
-        );
+        assert!(html.contains("No data to show") && !html.contains("<svg"), "{html}");
     }
 
     #[test]
@@ -142,9 +125,7 @@ mod tests {
             ..Report::default()
         };
         let html = report.to_html();
-        for forbidden in [
-            "<script", "<link", "<k>", "<v>", "<b>", "url(", "@import", "x<y",
-        ] {
+        for forbidden in ["<script", "<link", "<k>", "<v>", "<b>", "url(", "@import", "x<y"] {
             assert!(!html.contains(forbidden), "{forbidden}");
         }
         assert!(html.contains("<code>a&lt;b</code>"));

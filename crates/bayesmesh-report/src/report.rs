@@ -43,11 +43,7 @@ pub struct KeyFigure {
 impl KeyFigure {
     /// A figure without unit and note.
     pub fn new(label: impl Into<String>, value: impl Into<String>) -> Self {
-        Self {
-            label: label.into(),
-            value: value.into(),
-            ..Self::default()
-        }
+        Self { label: label.into(), value: value.into(), ..Self::default() }
     }
 
     /// Sets the unit.
@@ -78,10 +74,7 @@ pub struct Section {
 impl Section {
     /// A section without contents.
     pub fn new(title: impl Into<String>) -> Self {
-        Self {
-            title: title.into(),
-            ..Self::default()
-        }
+        Self { title: title.into(), ..Self::default() }
     }
 
     /// Sets the paragraph under the heading.

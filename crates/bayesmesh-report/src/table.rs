@@ -54,29 +54,15 @@ impl Table {
         if self.rows.is_empty() {
             return "<p class=\"note\">No rows to show.</p>".to_owned();
         }
-        let columns = self
-            .rows
-            .iter()
-            .map(Vec::len)
-            .chain([self.header.len()])
-            .max()
-            .unwrap_or(0);
+        let columns = self.rows.iter().map(Vec::len).chain([self.header.len()]).max().unwrap_or(0);
         let numeric: Vec<bool> = (0..columns)
-            .map(|c| {
-                self.rows
-                    .iter()
-                    .any(|row| matches!(row.get(c), Some(Cell::Number { .. })))
-            })
+            .map(|c| self.rows.iter().any(|row| matches!(row.get(c), Some(Cell::Number { .. }))))
             .collect();
         let class = |c: usize| if numeric[c] { " class=\"num\"" } else { "" };
 
         let mut html = String::from("<figure class=\"table\">");
         // A box that scrolls must be reachable by keyboard, hence the tab index and the name.
-        let name = if self.caption.is_empty() {
-            "Table"
-        } else {
-            &self.caption
-        };
+        let name = if self.caption.is_empty() { "Table" } else { &self.caption };
         html.push_str(&format!(
             "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{}\"><table>",
             escape(name)
@@ -85,21 +71,13 @@ impl Table {
             html.push_str("<thead><tr>");
             for c in 0..columns {
                 let title = self.header.get(c).map_or("", String::as_str);
-                html.push_str(&format!(
-                    "<th scope=\"col\"{}>{}</th>",
-                    class(c),
-                    rich(title)
-                ));
+                html.push_str(&format!("<th scope=\"col\"{}>{}</th>", class(c), rich(title)));
             }
             html.push_str("</tr></thead>");
         }
         html.push_str("<tbody>");
         for (r, row) in self.rows.iter().enumerate() {
-            html.push_str(if self.highlight == Some(r) {
-                "<tr class=\"best\">"
-            } else {
-                "<tr>"
-            });
+            html.push_str(if self.highlight == Some(r) { "<tr class=\"best\">" } else { "<tr>" });
             for c in 0..columns {
                 let content = match row.get(c) {
                     Some(Cell::Text(text)) => rich(text),
@@ -127,10 +105,7 @@ mod tests {
     fn numbers_are_marked_short_rows_filled_and_text_escaped() {
         let table = Table {
             header: vec!["model".into(), "RMSE".into()],
-            rows: vec![
-                vec!["a<b".into(), Cell::number(1234.5, 1)],
-                vec!["none".into()],
-            ],
+            rows: vec![vec!["a<b".into(), Cell::number(1234.5, 1)], vec!["none".into()]],
             highlight: Some(0),
             ..Table::default()
         };
@@ -142,10 +117,7 @@ mod tests {
 
     #[test]
     fn a_table_without_rows_is_a_note() {
-        let table = Table {
-            header: vec!["model".into()],
-            ..Table::default()
-        };
+        let table = Table { header: vec!["model".into()], ..Table::default() };
         assert!(!table.to_html().contains("<table"));
     }
 }

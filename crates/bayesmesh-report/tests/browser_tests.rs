@@ -18,11 +18,7 @@ fn the_gallery_fits_phones_and_desktops() {
     };
     for (layout, width) in layouts.iter().zip(WIDTHS) {
         assert_eq!(layout.width, width);
-        assert!(
-            layout.problems.is_empty(),
-            "at {width} px: {:#?}",
-            layout.problems
-        );
+        assert!(layout.problems.is_empty(), "at {width} px: {:#?}", layout.problems);
         assert_eq!(layout.charts, 6, "at {width} px");
         // One mark for each layer.
         assert_eq!(layout.marks, 23, "at {width} px");
@@ -62,12 +58,7 @@ fn texts_without_a_place_to_break_do_not_widen_the_page() {
         return;
     };
     for layout in layouts {
-        assert!(
-            layout.problems.is_empty(),
-            "at {} px: {:#?}",
-            layout.width,
-            layout.problems
-        );
+        assert!(layout.problems.is_empty(), "at {} px: {:#?}", layout.width, layout.problems);
     }
 }
 
@@ -78,14 +69,8 @@ fn a_page_that_overflows_is_found() {
         println!("skipped: no chromium");
         return;
     };
-    let [phone, desktop] = &layouts[..] else {
-        panic!("two layouts")
-    };
+    let [phone, desktop] = &layouts[..] else { panic!("two layouts") };
     let found = |text: &str| phone.problems.iter().any(|problem| problem.contains(text));
-    assert!(
-        found("the page is 508 px wide") && found("reaches from"),
-        "{:?}",
-        phone.problems
-    );
+    assert!(found("the page is 508 px wide") && found("reaches from"), "{:?}", phone.problems);
     assert_eq!(desktop.problems, ["chart wide lacks path data"]);
 }

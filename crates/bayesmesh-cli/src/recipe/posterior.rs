@@ -98,10 +98,7 @@ pub(super) static SECTION: Section = Section {
             "mean-field",
             "variational inference with an independent Gaussian for every weight",
         ),
-        Kind::new(
-            "point",
-            "the ordinary network, for comparison; dropout in training only",
-        ),
+        Kind::new("point", "the ordinary network, for comparison; dropout in training only"),
     ],
     default_kind: None,
     keys: &[
@@ -117,7 +114,7 @@ pub(super) static SECTION: Section = Section {
             "initial_std_per_fan_in",
             Values::Flag,
             Absent::Value("true"),
-            "Multiplies the initial σ of a layer by 1/√fan_in, in proportion to its initial weights.",
+            "Multiplies the initial σ of a layer by 1/√fan_in, as its initial weights are.",
         )
         .of(MEAN_FIELD),
         Key::new(
@@ -140,10 +137,7 @@ pub(super) static SECTION: Section = Section {
         Key::new(
             "kl",
             Values::Choice(&["analytic", "monte-carlo"]),
-            Absent::Derived(
-                kl_of_prior,
-                "`\"analytic\"`; `\"monte-carlo\"` for a scale mixture",
-            ),
+            Absent::Derived(kl_of_prior, "`\"analytic\"`; `\"monte-carlo\"` for a scale mixture"),
             "How the distance KL(q‖p) to the prior is computed: in closed form, for normal priors \
              only, or as the mean over the draws of ln q(w) − ln p(w).",
         )

@@ -35,6 +35,7 @@ mod series;
 mod split;
 pub mod synth;
 mod time;
+mod windows;
 mod write;
 
 pub use error::LoadError;
@@ -45,4 +46,5 @@ pub use report::{RepairEvent, RepairKind, RepairReport};
 pub use rules::RepairRules;
 pub use series::LoadSeries;
 pub use split::{Split, split};
+pub use windows::LoadWindows;
 pub use write::write_csv;

@@ -23,15 +23,9 @@ pub fn report() -> Report {
             KeyFigure::new("Test RMSE", format_number(1273.6, 0))
                 .unit("MW")
                 .note("same time yesterday: 6,781"),
-            KeyFigure::new("90 % interval covers", "90.4")
-                .unit("%")
-                .note("of 62,976 test points"),
-            KeyFigure::new("CRPS", format_number(684.2, 0))
-                .unit("MW")
-                .note("persistence: 5,120"),
-            KeyFigure::new("Training", "41.8")
-                .unit("s")
-                .note("12 epochs, 11,300 draws/s"),
+            KeyFigure::new("90 % interval covers", "90.4").unit("%").note("of 62,976 test points"),
+            KeyFigure::new("CRPS", format_number(684.2, 0)).unit("MW").note("persistence: 5,120"),
+            KeyFigure::new("Training", "41.8").unit("s").note("12 epochs, 11,300 draws/s"),
         ],
         sections: vec![
             Section::new("Forecast")
@@ -40,13 +34,11 @@ pub fn report() -> Report {
                        was known three hours before it.",
                 )
                 .with(Block::Plot(forecast())),
-            Section::new("Training")
-                .with(Block::Plot(loss()))
-                .with(Block::Note(
-                    "The validation loss was lowest at step 4,260; these weights are \
+            Section::new("Training").with(Block::Plot(loss())).with(Block::Note(
+                "The validation loss was lowest at step 4,260; these weights are \
                      `checkpoints/best.safetensors`."
-                        .into(),
-                )),
+                    .into(),
+            )),
             Section::new("Calibration")
                 .text("An honest interval of 90 % holds the truth nine times out of ten.")
                 .with(Block::Plot(calibration()))
@@ -55,13 +47,11 @@ pub fn report() -> Report {
                 .with(Block::Plot(horizon())),
             Section::new("Scores").with(Block::Table(scores())),
             Section::new("What ran where").with(Block::Facts(facts())),
-            Section::new("Images")
-                .with(Block::Images(images()))
-                .with(Block::Plot(Plot::new(
-                    "A plot without data",
-                    Axis::linear("step"),
-                    Axis::linear("loss"),
-                ))),
+            Section::new("Images").with(Block::Images(images())).with(Block::Plot(Plot::new(
+                "A plot without data",
+                Axis::linear("step"),
+                Axis::linear("loss"),
+            ))),
         ],
         footer: "Made by BayesMesh 0.1.0 from `recipes/load-mlp.toml`, seed 7. Made-up data."
             .into(),
@@ -72,9 +62,8 @@ pub fn report() -> Report {
 fn noise(seed: u64) -> impl FnMut() -> f64 {
     let mut state = seed;
     let mut uniform = move || {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 11) as f64 / (1u64 << 53) as f64
     };
     move || (0..12).map(|_| uniform()).sum::<f64>() - 6.0
@@ -104,28 +93,16 @@ pub fn forecast() -> Plot {
     }
     let interval = |level: f64, z: f64| Interval {
         level,
-        points: mean
-            .iter()
-            .zip(&spread)
-            .map(|(&(t, m), s)| (t, m - z * s, m + z * s))
-            .collect(),
+        points: mean.iter().zip(&spread).map(|(&(t, m), s)| (t, m - z * s, m + z * s)).collect(),
     };
-    let intervals = vec![
-        interval(0.5, 0.674),
-        interval(0.8, 1.282),
-        interval(0.95, 1.96),
-    ];
-    Plot::new(
-        "Load, three hours ahead",
-        Axis::time("time, UTC"),
-        Axis::linear("load").unit("MW"),
-    )
-    .caption(
-        "Mean and central intervals of 64 draws. The gap in the observed load is missing data.",
-    )
-    .with_fan(intervals, Color::Blue)
-    .with(Layer::line("mean forecast", mean, Color::Blue))
-    .with(Layer::line("observed", truth, Color::Ink).stroke(Stroke::Solid))
+    let intervals = vec![interval(0.5, 0.674), interval(0.8, 1.282), interval(0.95, 1.96)];
+    Plot::new("Load, three hours ahead", Axis::time("time, UTC"), Axis::linear("load").unit("MW"))
+        .caption(
+            "Mean and central intervals of 64 draws. The gap in the observed load is missing data.",
+        )
+        .with_fan(intervals, Color::Blue)
+        .with(Layer::line("mean forecast", mean, Color::Blue))
+        .with(Layer::line("observed", truth, Color::Ink).stroke(Stroke::Solid))
 }
 
 /// Loss curves of a long run on a logarithmic axis.
@@ -135,25 +112,15 @@ fn loss() -> Plot {
         let value = floor + 0.9 * (-step / 260.0).exp() + 0.05 * (-step / 1900.0).exp();
         (step, value * (jitter * noise()).exp())
     };
-    let raw: Vec<_> = (0..200_000)
-        .map(|i| at(f64::from(i) * 0.025, 0.011, 0.12))
-        .collect();
-    let train: Vec<_> = (0..=100)
-        .map(|i| at(f64::from(i) * 50.0, 0.011, 0.02))
-        .collect();
-    let valid: Vec<_> = (0..=12)
-        .map(|i| at(f64::from(i) * 416.0, 0.0165, 0.01))
-        .collect();
-    Plot::new(
-        "Loss",
-        Axis::linear("step"),
-        Axis::log("mean squared error of scaled load"),
-    )
-    .with(Layer::line("", raw, Color::Blue).stroke(Stroke::Thin))
-    .with(Layer::line("training", train, Color::Blue))
-    .with(Layer::line("validation", valid, Color::Orange))
-    .with(Layer::rule("yesterday", Rule::Horizontal(0.31)))
-    .with(Layer::rule("best weights", Rule::Vertical(4260.0)).stroke(Stroke::Dotted))
+    let raw: Vec<_> = (0..200_000).map(|i| at(f64::from(i) * 0.025, 0.011, 0.12)).collect();
+    let train: Vec<_> = (0..=100).map(|i| at(f64::from(i) * 50.0, 0.011, 0.02)).collect();
+    let valid: Vec<_> = (0..=12).map(|i| at(f64::from(i) * 416.0, 0.0165, 0.01)).collect();
+    Plot::new("Loss", Axis::linear("step"), Axis::log("mean squared error of scaled load"))
+        .with(Layer::line("", raw, Color::Blue).stroke(Stroke::Thin))
+        .with(Layer::line("training", train, Color::Blue))
+        .with(Layer::line("validation", valid, Color::Orange))
+        .with(Layer::rule("yesterday", Rule::Horizontal(0.31)))
+        .with(Layer::rule("best weights", Rule::Vertical(4260.0)).stroke(Stroke::Dotted))
 }
 
 /// Observed against nominal coverage.
@@ -161,25 +128,13 @@ fn calibration() -> Plot {
     let levels: Vec<f64> = (1..20).map(|i| f64::from(i) * 0.05).collect();
     let observed = |bend: f64| levels.iter().map(move |&p| (p, p + bend * p * (1.0 - p)));
     let percent = |name: &str| Axis::linear(name).range(0.0, 1.0);
-    Plot::new(
-        "Coverage of central intervals",
-        percent("nominal"),
-        percent("observed"),
-    )
-    .shape(Shape::Square)
-    .caption("Above the diagonal intervals are too wide, below it too narrow.")
-    .with(Layer::rule("perfect", Rule::Diagonal))
-    .with(Layer::line("dropout only", observed(-0.62), Color::Orange))
-    .with(Layer::line(
-        "with observation noise",
-        observed(0.07),
-        Color::Blue,
-    ))
-    .with(Layer::points(
-        "with observation noise",
-        observed(0.07),
-        Color::Blue,
-    ))
+    Plot::new("Coverage of central intervals", percent("nominal"), percent("observed"))
+        .shape(Shape::Square)
+        .caption("Above the diagonal intervals are too wide, below it too narrow.")
+        .with(Layer::rule("perfect", Rule::Diagonal))
+        .with(Layer::line("dropout only", observed(-0.62), Color::Orange))
+        .with(Layer::line("with observation noise", observed(0.07), Color::Blue))
+        .with(Layer::points("with observation noise", observed(0.07), Color::Blue))
 }
 
 /// Accuracy by confidence, as of a classifier.
@@ -200,12 +155,7 @@ fn reliability() -> Plot {
     Plot::new("Reliability", percent("confidence"), percent("accuracy"))
         .shape(Shape::Square)
         .caption("Accuracy in 15 bins of confidence; expected calibration error 5.8 %.")
-        .with(Layer::histogram(
-            "accuracy",
-            &edges,
-            &accuracy,
-            Color::Green,
-        ))
+        .with(Layer::histogram("accuracy", &edges, &accuracy, Color::Green))
         .with(Layer::rule("perfect", Rule::Diagonal))
 }
 
@@ -222,23 +172,15 @@ fn pit() -> Plot {
     .shape(Shape::Half)
     .caption("Flat when the predictive distribution is right.")
     .with(Layer::histogram("test part", &edges, &heights, Color::Blue))
-    .with(Layer::band(
-        "95 % of flat samples",
-        [(0.0, 0.89, 1.11), (1.0, 0.89, 1.11)],
-        Color::Grey,
-    ))
+    .with(Layer::band("95 % of flat samples", [(0.0, 0.89, 1.11), (1.0, 0.89, 1.11)], Color::Grey))
     .with(Layer::rule("flat", Rule::Horizontal(1.0)))
 }
 
 /// Error by lead time, in steps.
 fn horizon() -> Plot {
     let steps = |scale: f64, power: f64| {
-        (0..=24).map(move |i| {
-            (
-                f64::from(i) * 0.25,
-                scale * (0.25 + f64::from(i) * 0.25).powf(power),
-            )
-        })
+        (0..=24)
+            .map(move |i| (f64::from(i) * 0.25, scale * (0.25 + f64::from(i) * 0.25).powf(power)))
     };
     Plot::new(
         "Error by lead time",
@@ -246,27 +188,16 @@ fn horizon() -> Plot {
         Axis::linear("RMSE").unit("MW"),
     )
     .shape(Shape::Half)
-    .with(Layer::steps(
-        "persistence",
-        steps(1_900.0, 0.9),
-        Color::Grey,
-    ))
+    .with(Layer::steps("persistence", steps(1_900.0, 0.9), Color::Grey))
     .with(Layer::steps("MC dropout", steps(620.0, 0.55), Color::Blue))
-    .with(Layer::steps(
-        "mean-field VI",
-        steps(690.0, 0.52),
-        Color::Purple,
-    ))
+    .with(Layer::steps("mean-field VI", steps(690.0, 0.52), Color::Purple))
     .with(Layer::line("ensemble", steps(560.0, 0.55), Color::Gold).stroke(Stroke::Dashed))
 }
 
 fn scores() -> Table {
     let row = |name: &str, scores: [f64; 6]| {
         let decimals = [0, 0, 0, 1, 0, 3];
-        let cells = scores
-            .into_iter()
-            .zip(decimals)
-            .map(|(v, d)| Cell::number(v, d));
+        let cells = scores.into_iter().zip(decimals).map(|(v, d)| Cell::number(v, d));
         std::iter::once(Cell::from(name)).chain(cells).collect()
     };
     let nan = f64::NAN;
@@ -287,10 +218,7 @@ fn scores() -> Table {
         rows: vec![
             row("MC dropout", [1273.6, 906.3, 684.2, 90.4, 4120.0, 0.412]),
             row("Mean-field VI", [1321.9, 951.7, 712.5, 88.9, 4015.0, 0.447]),
-            row(
-                "Heteroscedastic",
-                [1290.1, 921.0, 671.8, 90.1, 3874.0, 0.361],
-            ),
+            row("Heteroscedastic", [1290.1, 921.0, 671.8, 90.1, 3874.0, 0.361]),
             row("Same time yesterday", [6781.2, 4689.5, nan, nan, nan, nan]),
             row("Persistence", [7350.8, 5120.4, nan, nan, nan, nan]),
         ],
@@ -300,10 +228,7 @@ fn scores() -> Table {
 
 fn facts() -> Vec<(String, String)> {
     [
-        (
-            "Command",
-            "`bayesmesh train recipes/load-mlp.toml --mesh 2x1`",
-        ),
+        ("Command", "`bayesmesh train recipes/load-mlp.toml --mesh 2x1`"),
         ("Mesh", "2 × 1 (samples × data), thread ranks"),
         ("Rank 0", "draws 0–7, core 0"),
         ("Rank 1", "draws 8–15, core 1"),
@@ -311,14 +236,8 @@ fn facts() -> Vec<(String, String)> {
         ("Memory per rank", "predicted 48 MiB, measured 51 MiB"),
         ("Reduction", "reproducible (fixed tree)"),
         ("Seed", "7"),
-        (
-            "Data",
-            "`entsoe_de_load_15min.csv`, 209,952 rows, 11 gaps filled",
-        ),
-        (
-            "Digest",
-            "`8f14e45fceea167a5a36dedd4bea2543c9f0f895fb98ab9159f51fd0297e236d`",
-        ),
+        ("Data", "`entsoe_de_load_15min.csv`, 209,952 rows, 11 gaps filled"),
+        ("Digest", "`8f14e45fceea167a5a36dedd4bea2543c9f0f895fb98ab9159f51fd0297e236d`"),
     ]
     .map(|(name, value)| (name.to_owned(), value.to_owned()))
     .to_vec()
@@ -326,10 +245,7 @@ fn facts() -> Vec<(String, String)> {
 
 fn images() -> Gallery {
     let names = ["frog 0.92", "ship 0.71", "cat 0.38, dog 0.35", "truck 0.99"];
-    let image = |(i, name): (usize, &str)| Image {
-        png: png(8 + 8 * i),
-        caption: name.into(),
-    };
+    let image = |(i, name): (usize, &str)| Image { png: png(8 + 8 * i), caption: name.into() };
     Gallery {
         caption: "Predicted class and probability.".into(),
         images: names.into_iter().enumerate().map(image).collect(),
@@ -362,11 +278,7 @@ fn png(size: usize) -> Vec<u8> {
     let side = (size as u32).to_be_bytes();
     let header = [&side[..], &side[..], &[8, 2, 0, 0, 0]].concat();
     let mut file = b"\x89PNG\r\n\x1a\n".to_vec();
-    for (name, content) in [
-        (b"IHDR", &header),
-        (b"IDAT", &stream),
-        (b"IEND", &Vec::new()),
-    ] {
+    for (name, content) in [(b"IHDR", &header), (b"IDAT", &stream), (b"IEND", &Vec::new())] {
         let body = [&name[..], &content[..]].concat();
         file.extend((content.len() as u32).to_be_bytes());
         file.extend(&body);
@@ -377,13 +289,7 @@ fn png(size: usize) -> Vec<u8> {
 
 fn crc32(bytes: &[u8]) -> u32 {
     let step = |crc: u32, _| {
-        if crc & 1 == 1 {
-            crc >> 1 ^ 0xedb8_8320
-        } else {
-            crc >> 1
-        }
+        if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 }
     };
-    !bytes.iter().fold(u32::MAX, |crc, &byte| {
-        (0..8).fold(crc ^ u32::from(byte), step)
-    })
+    !bytes.iter().fold(u32::MAX, |crc, &byte| (0..8).fold(crc ^ u32::from(byte), step))
 }

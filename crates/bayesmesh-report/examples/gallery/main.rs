@@ -9,9 +9,7 @@ use std::{env, fs};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = env::args().skip(1);
-    let page = arguments
-        .next()
-        .ok_or("give the path of the page to write, e.g. report.html")?;
+    let page = arguments.next().ok_or("give the path of the page to write, e.g. report.html")?;
     fs::write(&page, data::report().to_html())?;
     println!("wrote {page}");
     if let Some(chart) = arguments.next() {

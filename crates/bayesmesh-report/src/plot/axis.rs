@@ -28,26 +28,17 @@ pub enum ScaleKind {
 impl Axis {
     /// A linear axis.
     pub fn linear(label: impl Into<String>) -> Self {
-        Self {
-            label: label.into(),
-            ..Self::default()
-        }
+        Self { label: label.into(), ..Self::default() }
     }
 
     /// A logarithmic axis.
     pub fn log(label: impl Into<String>) -> Self {
-        Self {
-            scale: ScaleKind::Log,
-            ..Self::linear(label)
-        }
+        Self { scale: ScaleKind::Log, ..Self::linear(label) }
     }
 
     /// A time axis in UTC.
     pub fn time(label: impl Into<String>) -> Self {
-        Self {
-            scale: ScaleKind::Time,
-            ..Self::linear(label)
-        }
+        Self { scale: ScaleKind::Time, ..Self::linear(label) }
     }
 
     /// Sets the unit.

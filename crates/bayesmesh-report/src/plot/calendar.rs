@@ -1,9 +1,8 @@
 //! The Gregorian calendar, in days since 1970-01-01.
 
 /// Short names of the months.
-pub(crate) const MONTHS: [&str; 12] = [
-    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-];
+pub(crate) const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /// Short names of the days of the week, in the order of [`weekday`].
 pub(crate) const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
@@ -49,17 +48,9 @@ pub(crate) fn date(days: i64) -> Date {
     let month = (5 * rest + 2) / 153;
     let day = rest - days_before(month) + 1;
     if month < 10 {
-        Date {
-            year,
-            month: month + 3,
-            day,
-        }
+        Date { year, month: month + 3, day }
     } else {
-        Date {
-            year: year + 1,
-            month: month - 9,
-            day,
-        }
+        Date { year: year + 1, month: month - 9, day }
     }
 }
 
@@ -75,38 +66,10 @@ mod tests {
 
     #[test]
     fn known_days() {
-        assert_eq!(
-            date(0),
-            Date {
-                year: 1970,
-                month: 1,
-                day: 1
-            }
-        );
-        assert_eq!(
-            date(-1),
-            Date {
-                year: 1969,
-                month: 12,
-                day: 31
-            }
-        );
-        assert_eq!(
-            date(11_016),
-            Date {
-                year: 2000,
-                month: 2,
-                day: 29
-            }
-        );
-        assert_eq!(
-            date(17_239),
-            Date {
-                year: 2017,
-                month: 3,
-                day: 14
-            }
-        );
+        assert_eq!(date(0), Date { year: 1970, month: 1, day: 1 });
+        assert_eq!(date(-1), Date { year: 1969, month: 12, day: 31 });
+        assert_eq!(date(11_016), Date { year: 2000, month: 2, day: 29 });
+        assert_eq!(date(17_239), Date { year: 2017, month: 3, day: 14 });
         assert_eq!(WEEKDAYS[weekday(17_239)], "Tue");
         assert_eq!(first_of_month(2017, 3), 17_226);
         assert_eq!(first_of_month(2016, 15), 17_226);

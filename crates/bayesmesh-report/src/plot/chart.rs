@@ -42,11 +42,7 @@ pub(crate) fn inline(plot: &Plot) -> Vec<String> {
 /// The chart of `plot` as a file of its own.
 pub(crate) fn standalone(plot: &Plot) -> String {
     const MARGIN: f64 = 16.0;
-    let width = if plot.shape.is_narrow() {
-        COMPACT
-    } else {
-        WIDE
-    };
+    let width = if plot.shape.is_narrow() { COMPACT } else { WIDE };
     let header = if plot.title.is_empty() { 0.0 } else { 28.0 };
     let frame = Frame::new(plot, width, header);
     let height = frame.as_ref().map_or(header + 40.0, |frame| frame.height);
@@ -72,24 +68,15 @@ pub(crate) fn standalone(plot: &Plot) -> String {
 
 /// What the chart shows, in words.
 fn description(plot: &Plot) -> String {
-    let mut labels: Vec<&str> = plot
-        .layers
-        .iter()
-        .map(|layer| layer.label())
-        .filter(|label| !label.is_empty())
-        .collect();
+    let mut labels: Vec<&str> =
+        plot.layers.iter().map(|layer| layer.label()).filter(|label| !label.is_empty()).collect();
     labels.dedup();
     let parts = [
         plot.title.clone(),
         format!("{} against {}", plot.y.name(), plot.x.name()),
         labels.join(", "),
     ];
-    parts
-        .iter()
-        .filter(|part| !part.is_empty())
-        .cloned()
-        .collect::<Vec<_>>()
-        .join(". ")
+    parts.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join(". ")
 }
 
 fn body(plot: &Plot, frame: &Frame) -> String {
@@ -103,59 +90,27 @@ fn body(plot: &Plot, frame: &Frame) -> String {
             continue;
         };
         let y_text = coordinate(y);
-        grid.push_str(&format!(
-            "M{} {y_text}H{}",
-            coordinate(left),
-            coordinate(right)
-        ));
+        grid.push_str(&format!("M{} {y_text}H{}", coordinate(left), coordinate(right)));
         svg.push_str(&text("tick end", left - 8.0, y + 4.0, &tick.label));
     }
     for x in &frame.x_grid {
         let x = coordinate(left + x);
         grid.push_str(&format!("M{x} {}V{}", coordinate(top), coordinate(bottom)));
     }
-    let mut axis = format!(
-        "M{} {}H{}",
-        coordinate(left),
-        coordinate(bottom),
-        coordinate(right)
-    );
+    let mut axis = format!("M{} {}H{}", coordinate(left), coordinate(bottom), coordinate(right));
     for x in &frame.x_marks {
-        axis.push_str(&format!(
-            "M{} {}v4",
-            coordinate(left + x),
-            coordinate(bottom)
-        ));
+        axis.push_str(&format!("M{} {}v4", coordinate(left + x), coordinate(bottom)));
     }
-    for Placed {
-        x,
-        row,
-        text: label,
-    } in &frame.x_labels
-    {
+    for Placed { x, row, text: label } in &frame.x_labels {
         let class = if *row == 0 { "tick mid" } else { "mid" };
         let y = bottom + ROW * (1.0 + *row as f64);
         svg.push_str(&text(class, left + x, y, label));
     }
-    svg.push_str(&text(
-        "name",
-        0.0,
-        top - 14.0,
-        &fit(&plot.y.name(), FONT, frame.width),
-    ));
+    svg.push_str(&text("name", 0.0, top - 14.0, &fit(&plot.y.name(), FONT, frame.width)));
     let x_name = fit(&plot.x.name(), FONT, frame.area_width);
-    svg.push_str(&text(
-        "name mid",
-        (left + right) / 2.0,
-        frame.x_name_top + 14.0,
-        &x_name,
-    ));
+    svg.push_str(&text("name mid", (left + right) / 2.0, frame.x_name_top + 14.0, &x_name));
 
-    let layers: String = plot
-        .layers
-        .iter()
-        .map(|layer| marks::draw(layer, frame))
-        .collect();
+    let layers: String = plot.layers.iter().map(|layer| marks::draw(layer, frame)).collect();
     // An inner svg element cuts off what lies outside of it and needs no identifier for that.
     svg.push_str(&format!(
         "<path class=\"grid\" d=\"{grid}\"/>\n<path class=\"axis\" d=\"{axis}\"/>\n\
@@ -185,11 +140,7 @@ fn text(class: &str, x: f64, y: f64, content: &str) -> String {
     if content.is_empty() {
         return String::new();
     }
-    let class = if class.is_empty() {
-        String::new()
-    } else {
-        format!("class=\"{class}\" ")
-    };
+    let class = if class.is_empty() { String::new() } else { format!("class=\"{class}\" ") };
     format!(
         "<text {class}x=\"{}\" y=\"{}\">{}</text>\n",
         coordinate(x),

@@ -34,30 +34,18 @@ pub(crate) fn domains(plot: &Plot) -> Option<((f64, f64), (f64, f64))> {
     if x.is_empty() {
         return None;
     }
-    let has_bars = plot
-        .layers
-        .iter()
-        .any(|layer| matches!(layer, Layer::Bars { .. }));
+    let has_bars = plot.layers.iter().any(|layer| matches!(layer, Layer::Bars { .. }));
     if has_bars && plot.y.scale != ScaleKind::Log {
         y.add(0.0);
     }
     for layer in &plot.layers {
         match layer {
-            Layer::Rule {
-                rule: Rule::Horizontal(value),
-                ..
-            } => y.add(*value),
-            Layer::Rule {
-                rule: Rule::Vertical(value),
-                ..
-            } => x.add(*value),
+            Layer::Rule { rule: Rule::Horizontal(value), .. } => y.add(*value),
+            Layer::Rule { rule: Rule::Vertical(value), .. } => x.add(*value),
             _ => {}
         }
     }
-    let has_points = plot
-        .layers
-        .iter()
-        .any(|layer| matches!(layer, Layer::Points { .. }));
+    let has_points = plot.layers.iter().any(|layer| matches!(layer, Layer::Points { .. }));
     let x_padding = if has_points { 0.02 } else { 0.0 };
     Some((x.domain(&plot.x, x_padding), y.domain(&plot.y, 0.05)))
 }
@@ -79,11 +67,7 @@ struct Extent {
 
 impl Extent {
     fn new(kind: ScaleKind) -> Self {
-        Self {
-            kind,
-            from: f64::INFINITY,
-            to: f64::NEG_INFINITY,
-        }
+        Self { kind, from: f64::INFINITY, to: f64::NEG_INFINITY }
     }
 
     fn is_empty(&self) -> bool {
@@ -116,16 +100,8 @@ impl Extent {
         // An axis that nearly reaches zero reaches it, and none crosses it for padding's sake.
         let near_zero = |near: f64, far: f64| near >= 0.0 && near < 0.3 * far;
         let starts_at_zero = padding > 0.0 && self.kind == ScaleKind::Linear;
-        let lower = if starts_at_zero && near_zero(from, to) {
-            0.0
-        } else {
-            from - margin
-        };
-        let upper = if starts_at_zero && near_zero(-to, -from) {
-            0.0
-        } else {
-            to + margin
-        };
+        let lower = if starts_at_zero && near_zero(from, to) { 0.0 } else { from - margin };
+        let upper = if starts_at_zero && near_zero(-to, -from) { 0.0 } else { to + margin };
         (lower, upper)
     }
 
@@ -178,14 +154,8 @@ mod tests {
 
     #[test]
     fn data_is_padded_and_reaches_zero_when_near() {
-        assert_eq!(
-            domains(&line(&[(0.0, 1.0), (4.0, 10.0)])),
-            Some(((0.0, 4.0), (0.0, 10.45)))
-        );
-        assert_eq!(
-            domains(&line(&[(0.0, 90.0), (4.0, 110.0)])),
-            Some(((0.0, 4.0), (89.0, 111.0)))
-        );
+        assert_eq!(domains(&line(&[(0.0, 1.0), (4.0, 10.0)])), Some(((0.0, 4.0), (0.0, 10.45))));
+        assert_eq!(domains(&line(&[(0.0, 90.0), (4.0, 110.0)])), Some(((0.0, 4.0), (89.0, 111.0))));
     }
 
     #[test]

@@ -78,19 +78,12 @@ impl Frame {
         };
         let y_count = (height / 40.0).round() as usize;
         let y_ticks = ticks(plot.y.scale, y_domain, y_count);
-        let y_width = y_ticks
-            .iter()
-            .map(|t| width(&t.label, FONT))
-            .fold(0.0, f64::max);
+        let y_width = y_ticks.iter().map(|t| width(&t.label, FONT)).fold(0.0, f64::max);
         let left = (y_width + 10.0).ceil();
         let top = header + if plot.y.name().is_empty() { 8.0 } else { 26.0 };
 
         // A half plot is too narrow to give away room on the right.
-        let named = if chart_width > 600.0 {
-            labels::named_at_end(plot)
-        } else {
-            Vec::new()
-        };
+        let named = if chart_width > 600.0 { labels::named_at_end(plot) } else { Vec::new() };
         let right_of = |named: &[&str]| match labels::width_of(named) {
             0.0 => 12.0,
             label_width => label_width + 24.0,
@@ -107,26 +100,13 @@ impl Frame {
         if end_labels.is_empty() {
             area_width = area(12.0);
         }
-        let area_height = if plot.shape == Shape::Square {
-            area_width
-        } else {
-            height
-        };
+        let area_height = if plot.shape == Shape::Square { area_width } else { height };
         let (x, y) = scales(area_width, area_height);
 
         let (x_ticks, x_labels) = x_labels(plot, &x, area_width, left, chart_width);
-        let rows = if x_labels.iter().any(|label| label.row == 1) {
-            2.0
-        } else {
-            1.0
-        };
+        let rows = if x_labels.iter().any(|label| label.row == 1) { 2.0 } else { 1.0 };
         let x_name_top = top + area_height + 6.0 + rows * ROW - 2.0;
-        let legend_top = x_name_top
-            + if plot.x.name().is_empty() {
-                4.0
-            } else {
-                ROW + 7.0
-            };
+        let legend_top = x_name_top + if plot.x.name().is_empty() { 4.0 } else { ROW + 7.0 };
         let named_at_end: Vec<&str> = end_labels.iter().map(|l| l.text.as_str()).collect();
         let legend = Legend::new(plot, &named_at_end, chart_width, legend_top);
 
@@ -186,10 +166,8 @@ fn x_labels(
 
 /// The second row: what begins at a tick comes before what the axis merely starts in.
 fn context_row(ticks: &[Tick], x: &Scale, bounds: (f64, f64)) -> Vec<Placed> {
-    let mut contexts: Vec<_> = ticks
-        .iter()
-        .filter_map(|tick| Some((x.at(tick.value)?, tick.context.as_ref()?)))
-        .collect();
+    let mut contexts: Vec<_> =
+        ticks.iter().filter_map(|tick| Some((x.at(tick.value)?, tick.context.as_ref()?))).collect();
     let placed = |&(at, context): &(f64, &Context), full: bool| {
         let text = if full { &context.full } else { &context.text };
         place(at, 1, text.clone(), bounds)
@@ -204,14 +182,8 @@ fn context_row(ticks: &[Tick], x: &Scale, bounds: (f64, f64)) -> Vec<Placed> {
     for (i, context) in contexts.iter().enumerate() {
         let full = placed(context, true);
         // The first has the year, if the next leaves room for it.
-        let fits = contexts
-            .get(1)
-            .is_none_or(|next| apart(&full, &placed(next, false)));
-        let label = if i == 0 && fits {
-            full
-        } else {
-            placed(context, false)
-        };
+        let fits = contexts.get(1).is_none_or(|next| apart(&full, &placed(next, false)));
+        let label = if i == 0 && fits { full } else { placed(context, false) };
         if row.last().is_none_or(|previous| apart(previous, &label)) {
             row.push(label);
         }
@@ -248,11 +220,7 @@ mod tests {
     fn labels_of_every_span_and_width_stay_apart_and_inside() {
         for chart_width in [300.0, 400.0, 880.0] {
             for exponent in -9..12 {
-                for x in [
-                    Axis::linear("x"),
-                    Axis::time("x"),
-                    Axis::log("x").range(1e-3, 1e5),
-                ] {
+                for x in [Axis::linear("x"), Axis::time("x"), Axis::log("x").range(1e-3, 1e5)] {
                     let to = 2.3 * 10f64.powi(exponent);
                     let frame = Frame::new(&plot(x, to), chart_width, 0.0).expect("data");
                     for row in 0..2 {

@@ -27,37 +27,25 @@ const WIDEST: f64 = 170.0;
 /// lines and rules only. With bands or bars, one legend for all reads better.
 pub(crate) fn named_at_end(plot: &Plot) -> Vec<&str> {
     let is_line = |layer: &Layer| {
-        matches!(
-            layer,
-            Layer::Line { .. } | Layer::Steps { .. } | Layer::Rule { .. }
-        )
+        matches!(layer, Layer::Line { .. } | Layer::Steps { .. } | Layer::Rule { .. })
     };
     if !plot.layers.iter().all(is_line) {
         return Vec::new();
     }
     let ends = |layer: &&Layer| match layer {
         Layer::Line { label, .. } | Layer::Steps { label, .. } => !label.is_empty(),
-        Layer::Rule {
-            label,
-            rule: Rule::Horizontal(_),
-            ..
-        } => !label.is_empty(),
+        Layer::Rule { label, rule: Rule::Horizontal(_), .. } => !label.is_empty(),
         _ => false,
     };
     let names: Vec<&str> = plot.layers.iter().filter(ends).map(Layer::label).collect();
     let repeated = |name: &str| plot.layers.iter().filter(|l| l.label() == name).count() > 1;
-    let unfit = names
-        .iter()
-        .any(|name| repeated(name) || width(name, FONT) > WIDEST);
+    let unfit = names.iter().any(|name| repeated(name) || width(name, FONT) > WIDEST);
     if unfit { Vec::new() } else { names }
 }
 
 /// Width of the widest of `names`.
 pub(crate) fn width_of(names: &[&str]) -> f64 {
-    names
-        .iter()
-        .map(|name| width(name, FONT))
-        .fold(0.0, f64::max)
+    names.iter().map(|name| width(name, FONT)).fold(0.0, f64::max)
 }
 
 /// Places the labels of the layers in `named`, or none if one of the lines ends elsewhere than at
@@ -70,27 +58,15 @@ pub(crate) fn place(
     (area_width, area_height): (f64, f64),
 ) -> Vec<EndLabel> {
     let mut labels = Vec::new();
-    for layer in plot
-        .layers
-        .iter()
-        .filter(|layer| named.contains(&layer.label()))
-    {
+    for layer in plot.layers.iter().filter(|layer| named.contains(&layer.label())) {
         let (end, stroke) = match layer {
             Layer::Line { points, stroke, .. } | Layer::Steps { points, stroke, .. } => {
                 let pixel = |&(px, py): &(f64, f64)| Some((x.at(px)?, y.at(py)?));
                 let inside = |p: &(f64, f64)| (-1.0..=area_width + 1.0).contains(&p.0);
                 let end = points.iter().rev().filter_map(pixel).find(inside);
-                (
-                    end.filter(|end| end.0 >= 0.93 * area_width)
-                        .map(|end| end.1),
-                    stroke,
-                )
+                (end.filter(|end| end.0 >= 0.93 * area_width).map(|end| end.1), stroke)
             }
-            Layer::Rule {
-                rule: Rule::Horizontal(value),
-                stroke,
-                ..
-            } => (y.at(*value), stroke),
+            Layer::Rule { rule: Rule::Horizontal(value), stroke, .. } => (y.at(*value), stroke),
             _ => continue,
         };
         let Some(end) = end else { return Vec::new() };
@@ -153,10 +129,7 @@ mod tests {
         let y = Scale::new(ScaleKind::Linear, (0.0, 1.0), (100.0, 0.0));
         let size = (100.0, 100.0);
         let names = |labels: Vec<EndLabel>| labels.into_iter().map(|l| l.text).collect::<Vec<_>>();
-        assert_eq!(
-            names(place(&plot(10.0), &["a", "b"], &x, &y, size)),
-            ["a", "b"]
-        );
+        assert_eq!(names(place(&plot(10.0), &["a", "b"], &x, &y, size)), ["a", "b"]);
         assert!(place(&plot(5.0), &["a", "b"], &x, &y, size).is_empty());
         let with_band = plot(10.0).with(Layer::band("c", [(0.0, 0.0, 1.0)], Color::Blue));
         assert!(named_at_end(&with_band).is_empty());

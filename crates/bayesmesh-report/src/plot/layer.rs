@@ -110,12 +110,7 @@ impl Layer {
         color: Color,
     ) -> Self {
         let points = points.into_iter().collect();
-        Self::Line {
-            label: label.into(),
-            points,
-            color,
-            stroke: Stroke::Solid,
-        }
+        Self::Line { label: label.into(), points, color, stroke: Stroke::Solid }
     }
 
     /// A solid line of steps.
@@ -125,12 +120,7 @@ impl Layer {
         color: Color,
     ) -> Self {
         let points = points.into_iter().collect();
-        Self::Steps {
-            label: label.into(),
-            points,
-            color,
-            stroke: Stroke::Solid,
-        }
+        Self::Steps { label: label.into(), points, color, stroke: Stroke::Solid }
     }
 
     /// Dots.
@@ -139,11 +129,7 @@ impl Layer {
         points: impl IntoIterator<Item = (f64, f64)>,
         color: Color,
     ) -> Self {
-        Self::Points {
-            label: label.into(),
-            points: points.into_iter().collect(),
-            color,
-        }
+        Self::Points { label: label.into(), points: points.into_iter().collect(), color }
     }
 
     /// A light band between the second and the third number of each point.
@@ -153,12 +139,7 @@ impl Layer {
         color: Color,
     ) -> Self {
         let points = points.into_iter().collect();
-        Self::Band {
-            label: label.into(),
-            points,
-            color,
-            opacity: 0.2,
-        }
+        Self::Band { label: label.into(), points, color, opacity: 0.2 }
     }
 
     /// Bars of `heights` between `edges`, which are one more than the heights.
@@ -171,27 +152,14 @@ impl Layer {
         let bars = edges
             .windows(2)
             .zip(heights)
-            .map(|(edge, &height)| Bar {
-                left: edge[0],
-                right: edge[1],
-                height,
-            })
+            .map(|(edge, &height)| Bar { left: edge[0], right: edge[1], height })
             .collect();
-        Self::Bars {
-            label: label.into(),
-            bars,
-            color,
-        }
+        Self::Bars { label: label.into(), bars, color }
     }
 
     /// A dashed grey reference line.
     pub fn rule(label: impl Into<String>, rule: Rule) -> Self {
-        Self::Rule {
-            label: label.into(),
-            rule,
-            color: Color::Grey,
-            stroke: Stroke::Dashed,
-        }
+        Self::Rule { label: label.into(), rule, color: Color::Grey, stroke: Stroke::Dashed }
     }
 
     /// The same layer with another stroke; bands, bars and dots have none and stay as they are.
@@ -236,20 +204,11 @@ pub(crate) fn fan(mut intervals: Vec<Interval>, color: Color) -> Vec<Layer> {
         .into_iter()
         .enumerate()
         .map(|(depth, Interval { level, points })| {
-            let decimals = if (100.0 * level).fract().abs() < 1e-9 {
-                0
-            } else {
-                1
-            };
+            let decimals = if (100.0 * level).fract().abs() < 1e-9 { 0 } else { 1 };
             let label = format!("{} % interval", format_number(100.0 * level, decimals));
             // Inner bands lie on the outer ones: the tint adds up, a little faster inwards.
             let opacity = (0.17 + 0.05 * depth as f64).min(0.35);
-            Layer::Band {
-                label,
-                points,
-                color,
-                opacity,
-            }
+            Layer::Band { label, points, color, opacity }
         })
         .collect()
 }
@@ -260,14 +219,8 @@ mod tests {
 
     #[test]
     fn a_fan_has_its_widest_band_at_the_back() {
-        let interval = |level| Interval {
-            level,
-            points: vec![(0.0, -level, level)],
-        };
-        let layers = fan(
-            vec![interval(0.5), interval(0.95), interval(0.8)],
-            Color::Blue,
-        );
+        let interval = |level| Interval { level, points: vec![(0.0, -level, level)] };
+        let layers = fan(vec![interval(0.5), interval(0.95), interval(0.8)], Color::Blue);
         let labels: Vec<&str> = layers.iter().map(Layer::label).collect();
         assert_eq!(labels, ["95 % interval", "80 % interval", "50 % interval"]);
     }
@@ -275,17 +228,8 @@ mod tests {
     #[test]
     fn a_histogram_takes_the_bars_its_edges_allow() {
         let layer = Layer::histogram("pit", &[0.0, 0.5, 1.0], &[2.0, 3.0, 4.0], Color::Blue);
-        let Layer::Bars { bars, .. } = layer else {
-            panic!("not bars")
-        };
+        let Layer::Bars { bars, .. } = layer else { panic!("not bars") };
         assert_eq!(bars.len(), 2);
-        assert_eq!(
-            bars[1],
-            Bar {
-                left: 0.5,
-                right: 1.0,
-                height: 3.0
-            }
-        );
+        assert_eq!(bars[1], Bar { left: 0.5, right: 1.0, height: 3.0 });
     }
 }

@@ -41,38 +41,22 @@ impl Legend {
             if x > 0.0 && x + entry_width > chart_width {
                 (x, row) = (0.0, row + 1);
             }
-            let entry = Entry {
-                text,
-                swatch: swatch(plot, label),
-                x,
-                row,
-            };
+            let entry = Entry { text, swatch: swatch(plot, label), x, row };
             x += entry_width + ENTRY_GAP;
             entry
         });
-        Self {
-            entries: entries.collect(),
-            top,
-        }
+        Self { entries: entries.collect(), top }
     }
 
     /// Room it takes.
     pub(crate) fn height(&self) -> f64 {
-        self.entries
-            .last()
-            .map_or(0.0, |last| (last.row + 1) as f64 * ROW + 2.0)
+        self.entries.last().map_or(0.0, |last| (last.row + 1) as f64 * ROW + 2.0)
     }
 
     /// The elements of the legend.
     pub(crate) fn to_svg(&self) -> String {
         let mut svg = String::new();
-        for Entry {
-            text,
-            swatch,
-            x,
-            row,
-        } in &self.entries
-        {
+        for Entry { text, swatch, x, row } in &self.entries {
             let y = self.top + (*row as f64 + 0.5) * ROW;
             svg.push_str(&format!(
                 "<g transform=\"translate({} {})\">{swatch}\
@@ -90,12 +74,7 @@ impl Legend {
 /// A picture of what `label` stands for, around the middle line of its row.
 fn swatch(plot: &Plot, label: &str) -> String {
     let mut svg = String::new();
-    for (i, layer) in plot
-        .layers
-        .iter()
-        .enumerate()
-        .filter(|(_, l)| l.label() == label)
-    {
+    for (i, layer) in plot.layers.iter().enumerate().filter(|(_, l)| l.label() == label) {
         let color = layer.color().class();
         match layer {
             Layer::Line { stroke, .. }
@@ -108,9 +87,7 @@ fn swatch(plot: &Plot, label: &str) -> String {
                 svg.push_str(&format!("<path class=\"dots {color}\" d=\"M11 0h0\"/>"));
             }
             Layer::Bars { .. } => {
-                svg.push_str(&format!(
-                    "<path class=\"bars {color}\" d=\"M3-5H19V5H3Z\"/>"
-                ));
+                svg.push_str(&format!("<path class=\"bars {color}\" d=\"M3-5H19V5H3Z\"/>"));
             }
             Layer::Band { .. } => {
                 // In the chart an inner band lies on the outer ones of its fan; so here.
@@ -151,9 +128,6 @@ mod tests {
         let narrow = Legend::new(&plot, &[], 200.0, 0.0);
         assert!(narrow.height() > 2.0 * ROW);
         assert!(narrow.to_svg().contains("&lt;elsewhere&gt;"));
-        assert_eq!(
-            Legend::new(&plot, &["observed"], 800.0, 0.0).entries.len(),
-            2
-        );
+        assert_eq!(Legend::new(&plot, &["observed"], 800.0, 0.0).entries.len(), 2);
     }
 }

@@ -9,41 +9,27 @@ use super::thin;
 pub(crate) fn draw(layer: &Layer, frame: &Frame) -> String {
     let color = layer.color().class();
     let (attributes, data) = match layer {
-        Layer::Line { points, stroke, .. } => (
-            format!("class=\"{} {color}\"", stroke.class()),
-            line(points, frame),
-        ),
-        Layer::Steps { points, stroke, .. } => (
-            format!("class=\"{} {color}\"", stroke.class()),
-            line(&corners(points), frame),
-        ),
-        Layer::Rule { rule, stroke, .. } => (
-            format!("class=\"{} {color}\"", stroke.class()),
-            line(&ends(*rule, frame), frame),
-        ),
+        Layer::Line { points, stroke, .. } => {
+            (format!("class=\"{} {color}\"", stroke.class()), line(points, frame))
+        }
+        Layer::Steps { points, stroke, .. } => {
+            (format!("class=\"{} {color}\"", stroke.class()), line(&corners(points), frame))
+        }
+        Layer::Rule { rule, stroke, .. } => {
+            (format!("class=\"{} {color}\"", stroke.class()), line(&ends(*rule, frame), frame))
+        }
         Layer::Points { points, .. } => (format!("class=\"dots {color}\""), dots(points, frame)),
         Layer::Bars { .. } => (format!("class=\"bars {color}\""), bars(layer, frame)),
-        Layer::Band {
-            points, opacity, ..
-        } => {
+        Layer::Band { points, opacity, .. } => {
             let opacity = opacity.clamp(0.0, 1.0);
-            (
-                format!("class=\"band {color}\" fill-opacity=\"{opacity:.2}\""),
-                band(points, frame),
-            )
+            (format!("class=\"band {color}\" fill-opacity=\"{opacity:.2}\""), band(points, frame))
         }
     };
-    if data.is_empty() {
-        String::new()
-    } else {
-        format!("<path {attributes} d=\"{data}\"/>")
-    }
+    if data.is_empty() { String::new() } else { format!("<path {attributes} d=\"{data}\"/>") }
 }
 
 fn line(points: &[(f64, f64)], frame: &Frame) -> String {
-    let pixels = points
-        .iter()
-        .map(|&(x, y)| Some((frame.x.at(x)?, frame.y.at(y)?)));
+    let pixels = points.iter().map(|&(x, y)| Some((frame.x.at(x)?, frame.y.at(y)?)));
     let mut path = Path::default();
     for run in thin::line(pixels, frame.area_width) {
         path.polyline(run);
@@ -75,11 +61,7 @@ fn ends(rule: Rule, frame: &Frame) -> Vec<(f64, f64)> {
                 return Vec::new();
             }
             // The line is curved if only one of the axes is logarithmic.
-            let pieces = if frame.x.kind() == frame.y.kind() {
-                1
-            } else {
-                64
-            };
+            let pieces = if frame.x.kind() == frame.y.kind() { 1 } else { 64 };
             let at = |i: i32| from + (to - from) * f64::from(i) / f64::from(pieces);
             (0..=pieces).map(|i| (at(i), at(i))).collect()
         }
@@ -87,9 +69,7 @@ fn ends(rule: Rule, frame: &Frame) -> Vec<(f64, f64)> {
 }
 
 fn dots(points: &[(f64, f64)], frame: &Frame) -> String {
-    let pixels = points
-        .iter()
-        .filter_map(|&(x, y)| Some((frame.x.at(x)?, frame.y.at(y)?)));
+    let pixels = points.iter().filter_map(|&(x, y)| Some((frame.x.at(x)?, frame.y.at(y)?)));
     let mut path = Path::default();
     for dot in thin::dots(pixels) {
         path.polyline([dot]);
@@ -145,13 +125,7 @@ mod tests {
 
     #[test]
     fn gaps_in_the_data_are_gaps_in_the_path() {
-        let points = [
-            (0.0, 0.5),
-            (0.2, 0.5),
-            (0.4, f64::NAN),
-            (0.6, 0.5),
-            (1.0, 0.5),
-        ];
+        let points = [(0.0, 0.5), (0.2, 0.5), (0.4, f64::NAN), (0.6, 0.5), (1.0, 0.5)];
         let plot = unit_plot(Layer::line("", points, Color::Blue));
         let svg = draw(&plot.layers[0], &frame_of(&plot));
         assert_eq!(svg.matches('M').count(), 2, "{svg}");
@@ -170,10 +144,7 @@ mod tests {
 
     #[test]
     fn steps_turn_at_right_angles() {
-        assert_eq!(
-            corners(&[(0.0, 1.0), (2.0, 3.0)]),
-            [(0.0, 1.0), (2.0, 1.0), (2.0, 3.0)]
-        );
+        assert_eq!(corners(&[(0.0, 1.0), (2.0, 3.0)]), [(0.0, 1.0), (2.0, 1.0), (2.0, 3.0)]);
     }
 
     #[test]
@@ -185,23 +156,12 @@ mod tests {
 
     #[test]
     fn bars_stand_on_zero_and_skip_what_is_missing() {
-        let bar = |height| Bar {
-            left: 0.0,
-            right: 0.5,
-            height,
-        };
+        let bar = |height| Bar { left: 0.0, right: 0.5, height };
         let bars = vec![bar(0.5), bar(f64::NAN)];
-        let plot = unit_plot(Layer::Bars {
-            label: String::new(),
-            bars,
-            color: Color::Blue,
-        });
+        let plot = unit_plot(Layer::Bars { label: String::new(), bars, color: Color::Blue });
         let frame = frame_of(&plot);
         let svg = draw(&plot.layers[0], &frame);
         assert_eq!(svg.matches('Z').count(), 1);
-        assert!(
-            svg.contains(&format!("M0.5 {}", frame.area_height)),
-            "{svg}"
-        );
+        assert!(svg.contains(&format!("M0.5 {}", frame.area_height)), "{svg}");
     }
 }

@@ -25,11 +25,7 @@ impl Scale {
     /// Maps `domain`, whose first value is below its second and which is usable on an axis of this
     /// kind, to `pixels`, in either direction.
     pub(crate) fn new(kind: ScaleKind, domain: (f64, f64), pixels: (f64, f64)) -> Self {
-        Self {
-            kind,
-            domain,
-            pixels,
-        }
+        Self { kind, domain, pixels }
     }
 
     /// The pixel of `value`, or `None` if it has no place on this axis.
@@ -38,11 +34,7 @@ impl Scale {
             return None;
         }
         let place = |v: f64| {
-            if self.kind == ScaleKind::Log {
-                v.ln()
-            } else {
-                v
-            }
+            if self.kind == ScaleKind::Log { v.ln() } else { v }
         };
         let (from, to) = (place(self.domain.0), place(self.domain.1));
         let share = (place(value) - from) / (to - from);

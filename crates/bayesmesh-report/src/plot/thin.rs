@@ -54,9 +54,7 @@ pub(crate) fn line(
         kept.into_iter().map(|i| column[i]).collect()
     };
     let runs = runs(points, |p| p.0, width);
-    runs.into_iter()
-        .map(|run| run.into_iter().flat_map(reduce).collect())
-        .collect()
+    runs.into_iter().map(|run| run.into_iter().flat_map(reduce).collect()).collect()
 }
 
 /// A band through pixels `(x, lower, upper)`: of each pixel column the hull remains.
@@ -75,9 +73,7 @@ pub(crate) fn band(
         ends.map(|x| (x, lower, upper)).to_vec()
     };
     let runs = runs(points, |p| p.0, width);
-    runs.into_iter()
-        .map(|run| run.into_iter().flat_map(reduce).collect())
-        .collect()
+    runs.into_iter().map(|run| run.into_iter().flat_map(reduce).collect()).collect()
 }
 
 /// Dots at pixels `(x, y)`: of those that nearly coincide the first remains.
@@ -85,10 +81,7 @@ pub(crate) fn dots(points: impl IntoIterator<Item = (f64, f64)>) -> Vec<(f64, f6
     const CELL: f64 = 2.5;
     let cell = |v: f64| (v / CELL).floor() as i64;
     let mut seen = BTreeSet::new();
-    points
-        .into_iter()
-        .filter(|&(x, y)| seen.insert((cell(x), cell(y))))
-        .collect()
+    points.into_iter().filter(|&(x, y)| seen.insert((cell(x), cell(y)))).collect()
 }
 
 /// Bars `(left, right, top)` in pixels over `base`: of those within one pixel column the highest
@@ -100,9 +93,7 @@ pub(crate) fn bars(
 ) -> Vec<(f64, f64, f64)> {
     let reduce = |column: Vec<(f64, f64, f64)>| {
         let height = |bar: &(f64, f64, f64)| (bar.2 - base).abs();
-        column
-            .into_iter()
-            .max_by(|a, b| height(a).total_cmp(&height(b)))
+        column.into_iter().max_by(|a, b| height(a).total_cmp(&height(b)))
     };
     let runs = runs(bars.into_iter().map(Some), |bar| bar.0, width);
     runs.into_iter().flatten().filter_map(reduce).collect()
@@ -162,14 +153,8 @@ mod tests {
 
     #[test]
     fn coinciding_dots_and_bars_are_dropped() {
-        assert_eq!(
-            dots([(0.1, 0.1), (0.2, 0.3), (9.0, 0.1)]),
-            [(0.1, 0.1), (9.0, 0.1)]
-        );
+        assert_eq!(dots([(0.1, 0.1), (0.2, 0.3), (9.0, 0.1)]), [(0.1, 0.1), (9.0, 0.1)]);
         let thin = [(0.1, 0.2, 90.0), (0.2, 0.3, 40.0), (1.0, 2.0, 70.0)];
-        assert_eq!(
-            bars(thin, 100.0, 10.0),
-            [(0.2, 0.3, 40.0), (1.0, 2.0, 70.0)]
-        );
+        assert_eq!(bars(thin, 100.0, 10.0), [(0.2, 0.3, 40.0), (1.0, 2.0, 70.0)]);
     }
 }

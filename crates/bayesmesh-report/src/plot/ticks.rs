@@ -28,11 +28,7 @@ pub(crate) struct Context {
 
 impl Tick {
     fn plain(value: f64, step: f64) -> Self {
-        Self {
-            value,
-            label: format_tick(value, step),
-            context: None,
-        }
+        Self { value, label: format_tick(value, step), context: None }
     }
 }
 
@@ -48,9 +44,7 @@ pub(crate) fn ticks(kind: ScaleKind, domain: (f64, f64), count: usize) -> Vec<Ti
 /// The smallest of 1, 2 and 5 times a power of ten that is at least `step`.
 fn nice_step(step: f64) -> f64 {
     let power = 10f64.powf(step.log10().floor());
-    let factor = [1.0, 2.0, 5.0]
-        .into_iter()
-        .find(|f| f * power >= step * (1.0 - 1e-9));
+    let factor = [1.0, 2.0, 5.0].into_iter().find(|f| f * power >= step * (1.0 - 1e-9));
     factor.unwrap_or(10.0) * power
 }
 
@@ -60,9 +54,7 @@ pub(crate) fn linear((from, to): (f64, f64), count: usize) -> Vec<Tick> {
     // The ends count even if the division rounds to just outside.
     let first = (from / step - 1e-9).ceil() as i64;
     let last = (to / step + 1e-9).floor() as i64;
-    (first..=last)
-        .map(|i| Tick::plain(rounded(i as f64 * step, step), step))
-        .collect()
+    (first..=last).map(|i| Tick::plain(rounded(i as f64 * step, step), step)).collect()
 }
 
 /// `value` without the rounding error of the multiplication, e.g. 0.3 in place of 3 × 0.1.
@@ -123,18 +115,12 @@ mod tests {
 
     #[test]
     fn linear_ticks_are_round_and_inside() {
-        assert_eq!(
-            labels(&linear((0.0, 1.0), 5)),
-            ["0", "0.2", "0.4", "0.6", "0.8", "1.0"]
-        );
+        assert_eq!(labels(&linear((0.0, 1.0), 5)), ["0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
         assert_eq!(
             labels(&linear((38_500.0, 61_000.0), 5)),
             ["40,000", "45,000", "50,000", "55,000", "60,000"]
         );
-        assert_eq!(
-            labels(&linear((-1.0, 1.0), 4)),
-            ["−1.0", "−0.5", "0", "0.5", "1.0"]
-        );
+        assert_eq!(labels(&linear((-1.0, 1.0), 4)), ["−1.0", "−0.5", "0", "0.5", "1.0"]);
         let third = &linear((0.0, 0.5), 5)[3];
         assert_eq!(third.value, 0.3);
     }
@@ -152,22 +138,10 @@ mod tests {
 
     #[test]
     fn log_ticks_are_decades_when_there_are_enough() {
-        assert_eq!(
-            labels(&log((1e-3, 1e2), 6)),
-            ["0.001", "0.01", "0.1", "1", "10", "100"]
-        );
-        assert_eq!(
-            labels(&log((0.02, 1.3), 6)),
-            ["0.02", "0.05", "0.1", "0.2", "0.5", "1"]
-        );
+        assert_eq!(labels(&log((1e-3, 1e2), 6)), ["0.001", "0.01", "0.1", "1", "10", "100"]);
+        assert_eq!(labels(&log((0.02, 1.3), 6)), ["0.02", "0.05", "0.1", "0.2", "0.5", "1"]);
         assert_eq!(labels(&log((1e-30, 1e30), 4)).len(), 4);
-        assert_eq!(
-            labels(&log((0.03, 0.07), 6)),
-            ["0.03", "0.04", "0.05", "0.06", "0.07"]
-        );
-        assert_eq!(
-            labels(&log((0.041, 0.048), 4)),
-            ["0.042", "0.044", "0.046", "0.048"]
-        );
+        assert_eq!(labels(&log((0.03, 0.07), 6)), ["0.03", "0.04", "0.05", "0.06", "0.07"]);
+        assert_eq!(labels(&log((0.041, 0.048), 4)), ["0.042", "0.044", "0.046", "0.048"]);
     }
 }

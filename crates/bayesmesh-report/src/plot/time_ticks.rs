@@ -59,9 +59,7 @@ pub(crate) fn ticks(domain: (f64, f64), count: usize) -> Vec<Tick> {
             let times = index(from).ceil() as i64..=index(to).floor() as i64;
             times.map(|i| short_tick(origin + i * step, step)).collect()
         } else {
-            let months = MONTH_STEPS
-                .iter()
-                .find(|&&months| months as f64 * MEAN_MONTH >= wanted);
+            let months = MONTH_STEPS.iter().find(|&&months| months as f64 * MEAN_MONTH >= wanted);
             // Years go by one, two and five times a power of ten.
             let powers = (0..6).map(|exponent| 12 * 10i64.pow(exponent));
             let years = powers.flat_map(|p| [p, 2 * p, 5 * p]);
@@ -89,11 +87,7 @@ fn short_tick(time: i64, step: i64) -> Tick {
     let Date { year, month, day } = date(days);
     let month_name = MONTHS[month as usize - 1];
     let (label, text, full) = if step >= DAY {
-        (
-            format!("{day} {month_name}"),
-            year.to_string(),
-            year.to_string(),
-        )
+        (format!("{day} {month_name}"), year.to_string(), year.to_string())
     } else {
         let seconds = time.rem_euclid(DAY);
         let (h, m, s) = (seconds / HOUR, seconds % HOUR / MINUTE, seconds % MINUTE);
@@ -106,11 +100,7 @@ fn short_tick(time: i64, step: i64) -> Tick {
         (label, text, full)
     };
     let begins = step < DAY && time.rem_euclid(DAY) == 0;
-    Tick {
-        value: time as f64,
-        label,
-        context: Some(Context { text, full, begins }),
-    }
+    Tick { value: time as f64, label, context: Some(Context { text, full, begins }) }
 }
 
 /// A tick `months` months after the beginning of year 0.
@@ -118,23 +108,11 @@ fn month_tick(months: i64, step: i64) -> Tick {
     let (year, month) = (months.div_euclid(12), months.rem_euclid(12));
     let value = (first_of_month(year, month + 1) * DAY) as f64;
     if step >= 12 {
-        return Tick {
-            value,
-            label: year.to_string(),
-            context: None,
-        };
+        return Tick { value, label: year.to_string(), context: None };
     }
     let text = year.to_string();
-    let context = Context {
-        full: text.clone(),
-        text,
-        begins: month == 0,
-    };
-    Tick {
-        value,
-        label: MONTHS[month as usize].to_owned(),
-        context: Some(context),
-    }
+    let context = Context { full: text.clone(), text, begins: month == 0 };
+    Tick { value, label: MONTHS[month as usize].to_owned(), context: Some(context) }
 }
 
 /// Leaves each context only where it changes.
@@ -162,12 +140,7 @@ mod tests {
     fn shown(ticks: &[Tick]) -> Vec<(&str, Option<&str>)> {
         ticks
             .iter()
-            .map(|tick| {
-                (
-                    tick.label.as_str(),
-                    tick.context.as_ref().map(|c| c.text.as_str()),
-                )
-            })
+            .map(|tick| (tick.label.as_str(), tick.context.as_ref().map(|c| c.text.as_str())))
             .collect()
     }
 
@@ -184,10 +157,7 @@ mod tests {
                 ("00:00", Some("Thu 16 Mar")),
             ]
         );
-        assert_eq!(
-            ticks[0].context.as_ref().expect("first").full,
-            "Tue 14 Mar 2017"
-        );
+        assert_eq!(ticks[0].context.as_ref().expect("first").full, "Tue 14 Mar 2017");
     }
 
     #[test]
@@ -206,12 +176,7 @@ mod tests {
         let year = ticks((TUESDAY, TUESDAY + 365.0 * DAY as f64), 5);
         assert_eq!(
             shown(&year),
-            [
-                ("Apr", Some("2017")),
-                ("Jul", None),
-                ("Oct", None),
-                ("Jan", Some("2018")),
-            ]
+            [("Apr", Some("2017")), ("Jul", None), ("Oct", None), ("Jan", Some("2018")),]
         );
         let decades = ticks((0.0, TUESDAY), 6);
         assert_eq!(shown(&decades)[0], ("1970", None));

@@ -38,16 +38,10 @@ pub fn layouts(html: &str, widths: &[u32]) -> Option<Vec<Layout>> {
     let wrapper = folder.0.join("wrapper.html");
     fs::write(&wrapper, wrapper_page(html, widths)).expect("the wrapper page is written");
     let dom = run(&chromium, &folder.0, &wrapper);
-    let (_, rest) = dom
-        .split_once("<pre id=\"result\">")
-        .expect("the page has a result");
+    let (_, rest) = dom.split_once("<pre id=\"result\">").expect("the page has a result");
     let (result, _) = rest.split_once("</pre>").expect("the result ends");
     let layouts = parse(result);
-    assert_eq!(
-        layouts.len(),
-        widths.len(),
-        "an answer for each width, not {result:?}"
-    );
+    assert_eq!(layouts.len(), widths.len(), "an answer for each width, not {result:?}");
     Some(layouts)
 }
 
@@ -73,10 +67,7 @@ fn parse(result: &str) -> Vec<Layout> {
         let (name, value) = line.split_once(' ').unwrap_or((line, ""));
         let number = || value.parse().expect("a number");
         if name == "width" {
-            layouts.push(Layout {
-                width: value.parse().expect("a width"),
-                ..Layout::default()
-            });
+            layouts.push(Layout { width: value.parse().expect("a width"), ..Layout::default() });
         }
         let Some(layout) = layouts.last_mut() else {
             continue;
@@ -98,9 +89,7 @@ fn find_chromium() -> Option<PathBuf> {
     }
     let names = ["chromium", "chromium-browser", "google-chrome"];
     let folders: Vec<PathBuf> = env::split_paths(&env::var_os("PATH")?).collect();
-    let candidates = names
-        .iter()
-        .flat_map(|name| folders.iter().map(move |f| f.join(name)));
+    let candidates = names.iter().flat_map(|name| folders.iter().map(move |f| f.join(name)));
     candidates.into_iter().find(|program| program.is_file())
 }
 
@@ -111,22 +100,9 @@ fn run(chromium: &Path, folder: &Path, page: &Path) -> String {
     let output = folder.join("dom.html");
     let log = folder.join("log.txt");
     let mut child = Command::new(chromium)
-        .args([
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--no-first-run",
-        ])
-        .args([
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-        ])
-        .args([
-            "--disable-dev-shm-usage",
-            "--window-size=1600,1000",
-            "--dump-dom",
-        ])
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"])
+        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+        .args(["--disable-dev-shm-usage", "--window-size=1600,1000", "--dump-dom"])
         .arg(data_dir)
         .arg(page)
         .stdin(Stdio::null())
