@@ -1,2 +1,7 @@
-//! The bayesmesh program.
-fn main() {}
+//! The `bayesmesh` program.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    bayesmesh_cli::main()
+}

@@ -22,7 +22,7 @@ pub mod posterior;
 pub mod predict;
 pub mod trainer;
 
-pub use bayesmesh_comm::{Communicator, Mesh, MeshComm, Reduce, threads};
+pub use bayesmesh_comm::{Communicator, Mesh, MeshComm, Operation, Reduce, threads};
 pub use bayesmesh_kernels::stream::{Purpose, Stream};
 pub use data::{Dataset, TensorDataset};
 pub use draw::Draw;

@@ -73,16 +73,12 @@ impl Predictive {
 
     /// Mean and variance over draws of each (row, output) pair, `[rows, outputs]`.
     fn moments(&self) -> (Vec<f64>, Vec<f64>) {
-        let n = self.draws as f64;
-        let cells = self.cells();
-        (0..cells)
-            .map(|cell| {
-                let draws = || over_draws(&self.values, cells, cell).map(f64::from);
-                let mean = draws().sum::<f64>() / n;
-                let squares = draws().map(|v| (v - mean).powi(2)).sum::<f64>();
-                (mean, squares / (n - 1.0).max(1.0))
-            })
-            .unzip()
+        let mean = mean_over_draws(&self.values, self.cells(), |_, value| value);
+        let variance =
+            mean_over_draws(&self.values, self.cells(), |cell, value| (value - mean[cell]).powi(2));
+        let bessel = self.draws as f64 / (self.draws as f64 - 1.0).max(1.0);
+        let variance = variance.into_iter().map(|variance| variance * bessel).collect();
+        (mean, variance)
     }
 
     /// The mean over draws, `[rows, outputs]`: class probabilities or predicted values.
@@ -99,12 +95,10 @@ impl Predictive {
     /// The standard deviation of the prediction, `[rows, outputs]`: spread over draws and, where
     /// the network predicts it, noise: `√(Var_s ŷ_s + mean_s v_s)`.
     pub fn std(&self) -> Vec<f32> {
-        let cells = self.cells();
-        let variances = self.moments().1.into_iter().enumerate().map(|(cell, variance)| {
-            let noise: f64 = over_draws(&self.noise_variances, cells, cell).map(f64::from).sum();
-            variance + noise / self.draws as f64
-        });
-        variances.map(|variance| variance.sqrt() as f32).collect()
+        let (_, mut variance) = self.moments();
+        let noise = mean_over_draws(&self.noise_variances, self.cells(), |_, value| value);
+        variance.iter_mut().zip(noise).for_each(|(variance, noise)| *variance += noise);
+        variance.into_iter().map(|variance| variance.sqrt() as f32).collect()
     }
 
     /// Quantiles of the prediction at the given levels, each `[rows, outputs]`. Without a noise
@@ -134,6 +128,46 @@ impl Predictive {
         Ok(quantiles)
     }
 
+    /// The same prediction with noise of the given deviation added, one for each output: for
+    /// networks that do not predict it themselves.
+    #[must_use]
+    pub fn with_noise(mut self, std: &[f64]) -> Self {
+        self.noise_variances.resize(self.values.len(), 0.0);
+        for (cell, variance) in self.noise_variances.iter_mut().enumerate() {
+            *variance += std[cell % self.outputs].powi(2) as f32;
+        }
+        self
+    }
+
+    /// The probability that the prediction gives to values below the truth, for each (row, output)
+    /// pair: uniform if the predicted distribution is right, and within `(1 ± L)/2` exactly when the
+    /// central interval of level L holds the truth. From the mixture `1/S Σ_s N(ŷ_s, v_s)`, or
+    /// without noise from the share of draws below the truth, ties counting half.
+    pub fn pit(&self, truth: &[f32]) -> Vec<f64> {
+        let cells = self.cells();
+        let below = |value: f32, truth: f32| match value.partial_cmp(&truth) {
+            Some(std::cmp::Ordering::Less) => 1.0,
+            Some(std::cmp::Ordering::Equal) => 0.5,
+            _ => 0.0,
+        };
+        if self.noise_variances.is_empty() {
+            return mean_over_draws(&self.values, cells, |cell, v| below(v as f32, truth[cell]));
+        }
+        let mut sum = vec![0.0; cells];
+        let draws = self.values.chunks_exact(cells.max(1));
+        for (values, variances) in draws.zip(self.noise_variances.chunks_exact(cells.max(1))) {
+            for (cell, sum) in sum.iter_mut().enumerate() {
+                let error = f64::from(truth[cell] - values[cell]);
+                *sum += match f64::from(variances[cell]).sqrt() {
+                    0.0 => below(values[cell], truth[cell]),
+                    std => normal::cdf(error / std),
+                };
+            }
+        }
+        sum.iter_mut().for_each(|sum| *sum /= self.draws as f64);
+        sum
+    }
+
     /// The entropy of the mean probabilities of each row, in nats. Classes only.
     pub fn entropy(&self) -> Result<Vec<f64>> {
         Ok(self.uncertainty()?.predictive_entropy)
@@ -159,6 +193,23 @@ impl Predictive {
         }
         Ok(ClassUncertainty::from_draws(&self.values, self.draws, self.outputs)?)
     }
+}
+
+/// The mean over draws of a function of each (row, output) pair and its value, from
+/// `[draws, cells]`. Empty without draws.
+fn mean_over_draws(values: &[f32], cells: usize, f: impl Fn(usize, f64) -> f64) -> Vec<f64> {
+    let draws = values.len() / cells.max(1);
+    if draws == 0 {
+        return Vec::new();
+    }
+    let mut sum = vec![0.0; cells];
+    for draw in values.chunks_exact(cells) {
+        for (cell, (sum, &value)) in sum.iter_mut().zip(draw).enumerate() {
+            *sum += f(cell, f64::from(value));
+        }
+    }
+    sum.iter_mut().for_each(|sum| *sum /= draws as f64);
+    sum
 }
 
 /// What the draws say of one (row, output) pair, from `[draws, cells]`.
@@ -246,9 +297,38 @@ fn predict_rows<P: Posterior>(
     Ok(Predictive::new(reading, draws, rows, columns, raw))
 }
 
-/// Scores predictions with `draws` draws on labelled data: rows spread over the data axis, draws
-/// over the sample axis, predictions averaged over **all** draws before they are scored. Collective,
-/// the same result on all ranks. `chunk` rows are predicted at a time.
+/// Predicts a data set chunk by chunk and hands each prediction with its truth to `visit`: rows
+/// spread over the data axis, draws over the sample axis. Collective; the ranks that share a shard
+/// see the same. `chunk` rows are predicted at a time.
+#[allow(clippy::too_many_arguments)] // a collective call, said in full
+pub fn visit_on<P, D>(
+    mesh: &MeshComm,
+    posterior: &P,
+    reading: Reading,
+    data: &D,
+    draws: usize,
+    seed: u64,
+    chunk: usize,
+    mut visit: impl FnMut(&[usize], &Predictive, Truth) -> Result<()>,
+) -> Result<()>
+where
+    P: Posterior,
+    D: Dataset<Input = <P::Network as Network>::Input>,
+{
+    let device = posterior.parameters().device().clone();
+    let rows = share(data.len(), mesh.mesh.data_size(), mesh.coordinates.data);
+    let rows: Vec<usize> = rows.collect();
+    for rows in rows.chunks(chunk.max(1)) {
+        let (input, target) = data.batch(rows, &device)?;
+        let samples = &*mesh.samples;
+        let prediction = predict_rows(samples, posterior, reading, &input, rows[0], draws, seed)?;
+        visit(rows, &prediction, target.truth())?;
+    }
+    Ok(())
+}
+
+/// Scores predictions with `draws` draws on labelled data, averaged over **all** draws before they
+/// are scored. Collective, the same result on all ranks; see [`visit_on`].
 pub fn evaluate_on<P, D>(
     mesh: &MeshComm,
     posterior: &P,
@@ -262,23 +342,21 @@ where
     P: Posterior,
     D: Dataset<Input = <P::Network as Network>::Input>,
 {
-    let device = posterior.parameters().device().clone();
-    let rows = share(data.len(), mesh.mesh.data_size(), mesh.coordinates.data);
-    let rows: Vec<usize> = rows.collect();
     let mut classification: Option<ClassificationScores> = None;
     let mut regression = RegressionScores::new(draws);
     let mut classes = 0;
-    for rows in rows.chunks(chunk.max(1)) {
-        let (input, target) = data.batch(rows, &device)?;
-        let samples = &*mesh.samples;
-        let prediction = predict_rows(samples, posterior, reading, &input, rows[0], draws, seed)?;
+    visit_on(mesh, posterior, reading, data, draws, seed, chunk, |_, prediction, truth| {
         classes = prediction.outputs();
-        match (target.truth(), reading) {
-            (Truth::Labels(labels), Reading::Logits) => classification
-                .get_or_insert_with(|| ClassificationScores::new(classes))
-                .add(&prediction.mean(), &labels)?,
-            (Truth::Values(values), Reading::Values | Reading::MeanAndLogVariance) => regression
-                .add(&prediction.mean(), &prediction.std(), &values, prediction.values())?,
+        match (truth, reading) {
+            (Truth::Labels(labels), Reading::Logits) => {
+                let scores =
+                    classification.get_or_insert_with(|| ClassificationScores::new(classes));
+                scores.add(&prediction.mean(), &labels)?;
+            }
+            (Truth::Values(values), Reading::Values | Reading::MeanAndLogVariance) => {
+                let (mean, std) = (prediction.mean(), prediction.std());
+                regression.add(&mean, &std, &values, prediction.values())?;
+            }
             (truth, _) => {
                 let found = match truth {
                     Truth::Labels(_) => "class labels",
@@ -289,7 +367,8 @@ where
                 )));
             }
         }
-    }
+        Ok(())
+    })?;
     // A data rank without rows learns the number of classes from the others.
     let mut known = [classes as f64];
     mesh.world.all_reduce_f64(&mut known, Operation::Max, Reduce::Fast)?;

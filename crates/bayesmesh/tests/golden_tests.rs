@@ -5,13 +5,12 @@
 
 mod common;
 
+use bayesmesh::checkpoint::Checkpoint;
 use bayesmesh::loss::{
     Categorical, Expected, ExpectedSquaredError, GaussianOfDraws, Mixture, SquaredErrorOfMean,
 };
 use bayesmesh::posterior::Kl;
-use bayesmesh::trainer::{
-    Callback, Flow, Length, OptimizerConfig, Schedule, StepReport, TrainState,
-};
+use bayesmesh::trainer::{Callback, Flow, Length, OptimizerConfig, Schedule, StepReport};
 use bayesmesh::{
     Dataset, Draw, Loss, MeanField, Mesh, Network, Posterior, Prior, Purpose, Settings, Stream,
     TensorDataset, Trainer,
@@ -107,7 +106,7 @@ fn posterior(case: &Value, prior: Prior, kl: Kl) -> MeanField<TwoLayers> {
 struct Keep(Arc<Mutex<Option<StepReport>>>);
 
 impl Callback for Keep {
-    fn on_step(&mut self, report: &StepReport, _state: &dyn Fn() -> TrainState) -> Flow {
+    fn on_step(&mut self, report: &StepReport, _state: &dyn Fn() -> Checkpoint) -> Flow {
         *self.0.lock().unwrap() = Some(report.clone());
         Flow::Continue
     }

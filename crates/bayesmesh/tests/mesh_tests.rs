@@ -115,6 +115,12 @@ fn gaussian_mixture() {
 }
 
 #[test]
+fn gaussian_mixture_by_output() {
+    let loss = Mixture::new(Gaussian).by_output();
+    assert_mesh_independent(mean_field(6), loss, &regression(40), settings());
+}
+
+#[test]
 fn student_t_mixture() {
     let loss = Mixture::new(StudentT::new(4.0).unwrap());
     assert_mesh_independent(mean_field(6), loss, &regression(40), settings());

@@ -3,10 +3,11 @@
 
 mod common;
 
+use bayesmesh::checkpoint::Checkpoint;
 use bayesmesh::loss::{Combine, ExpectedSquaredError};
 use bayesmesh::posterior::{Family, InitialStd, Kl, Parameters, Tape};
 use bayesmesh::trainer::{
-    Callback, EpochReport, Flow, Length, Memory, OptimizerConfig, Schedule, StepReport, TrainState,
+    Callback, EpochReport, Flow, Length, Memory, OptimizerConfig, Schedule, StepReport,
 };
 use bayesmesh::{
     Draw, Loss, McDropout, MeanField, Network, Point, Posterior, Prior, Scale, Settings,
@@ -120,7 +121,7 @@ fn problem() -> Problem {
 struct LateLoss(Arc<Mutex<Vec<f64>>>);
 
 impl Callback for LateLoss {
-    fn on_step(&mut self, report: &StepReport, _state: &dyn Fn() -> TrainState) -> Flow {
+    fn on_step(&mut self, report: &StepReport, _state: &dyn Fn() -> Checkpoint) -> Flow {
         self.0.lock().unwrap().push(report.loss);
         Flow::Continue
     }
@@ -322,11 +323,11 @@ fn running_statistics_are_those_of_all_draws() {
 struct StopAt(usize);
 
 impl Callback for StopAt {
-    fn on_step(&mut self, report: &StepReport, _state: &dyn Fn() -> TrainState) -> Flow {
+    fn on_step(&mut self, report: &StepReport, _state: &dyn Fn() -> Checkpoint) -> Flow {
         if report.step >= self.0 { Flow::Stop } else { Flow::Continue }
     }
 
-    fn on_epoch(&mut self, _report: &EpochReport, _state: &dyn Fn() -> TrainState) -> Flow {
+    fn on_epoch(&mut self, _report: &EpochReport, _state: &dyn Fn() -> Checkpoint) -> Flow {
         Flow::Continue
     }
 }
@@ -358,16 +359,16 @@ fn a_stopped_and_resumed_run_is_the_uninterrupted_one() {
         first.fit(&data, None, Length::Steps(11)).unwrap();
         assert_eq!(first.step(), 5, "the step under way when it was asked to stop is finished");
         let mut second = Trainer::new(posterior(), ExpectedSquaredError, settings("4x1"));
-        second.restore(&first.state()).unwrap();
+        second.restore(&first.checkpoint(), "first").unwrap();
         second.fit(&data, None, Length::Steps(11)).unwrap();
-        assert_eq!(whole.state(), second.state());
+        assert_eq!(whole.checkpoint(), second.checkpoint());
 
         let mut other = Trainer::new(
             McDropout::new(Mlp::new(5, 8, 3, 0.2)),
             ExpectedSquaredError,
             settings("1x1"),
         );
-        let message = other.restore(&first.state()).unwrap_err().to_string();
-        assert!(message.contains("another network or posterior"), "{message}");
+        let message = other.restore(&first.checkpoint(), "first").unwrap_err().to_string();
+        assert!(message.contains("first") && message.contains("parameters"), "{message}");
     }
 }

@@ -110,6 +110,37 @@ fn noise_adds_to_the_spread_and_quantiles_are_those_of_the_mixture() {
     }
 }
 
+/// The probability below a quantile is its level.
+#[test]
+fn the_pit_inverts_the_quantiles() {
+    let input = numbers(5, [4, 5]);
+    let learned = trainer(6, Expected(Gaussian), "1x1").predict(&input, 20).unwrap();
+    let added = trainer(3, SquaredErrorOfMean, "1x1").predict(&input, 20).unwrap();
+    let plain_std = added.std();
+    let added = added.with_noise(&[0.1, 0.2, 0.3]);
+    let total = added.std();
+    for (cell, (total, plain)) in total.iter().zip(plain_std).enumerate() {
+        let noise = [0.1f32, 0.2, 0.3][cell % 3];
+        assert!((total.powi(2) - plain.powi(2) - noise.powi(2)).abs() < 1e-5);
+    }
+    for prediction in [learned, added] {
+        for (level, quantile) in
+            [0.05, 0.3, 0.9].iter().zip(prediction.quantiles(&[0.05, 0.3, 0.9]).unwrap())
+        {
+            for pit in prediction.pit(&quantile) {
+                assert!((pit - level).abs() < 1e-5, "{pit} {level}");
+            }
+        }
+    }
+    let draws = trainer(3, SquaredErrorOfMean, "1x1").predict(&input, 5).unwrap();
+    let shares = draws.pit(&draws.values()[..12]);
+    assert!(
+        shares
+            .iter()
+            .all(|share| [0.1, 0.3, 0.5, 0.7, 0.9].iter().any(|s| (s - share).abs() < 1e-9))
+    );
+}
+
 #[test]
 fn entropies_decompose() {
     let prediction =

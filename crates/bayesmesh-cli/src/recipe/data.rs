@@ -52,6 +52,13 @@ impl Data {
         }
     }
 
+    /// How examples are cut from the series.
+    pub fn windows(&self) -> &Windows {
+        match self {
+            Self::Load { windows, .. } | Self::LoadSynthetic { windows, .. } => windows,
+        }
+    }
+
     /// The file that the data come from, if they do: `~/` is the home folder, and a relative path
     /// starts at the working directory.
     pub fn file(&self) -> Option<PathBuf> {

@@ -46,5 +46,6 @@ pub use report::{RepairEvent, RepairKind, RepairReport};
 pub use rules::RepairRules;
 pub use series::LoadSeries;
 pub use split::{Split, split};
+pub use time::format_time;
 pub use windows::LoadWindows;
 pub use write::write_csv;

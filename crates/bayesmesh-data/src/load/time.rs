@@ -57,6 +57,12 @@ pub(super) fn near_clock_change(seconds: i64) -> bool {
     offset(seconds - 3600) != offset(seconds + 3600)
 }
 
+/// A time as ISO 8601 in UTC; unix seconds where it is out of the calendar's range.
+pub fn format_time(unix_seconds: i64) -> String {
+    let time = jiff::Timestamp::from_second(unix_seconds);
+    time.map_or_else(|_| unix_seconds.to_string(), |time| time.to_string())
+}
+
 /// ISO 8601, `T` or a blank between date and time, with or without an offset.
 pub(super) fn parse_iso(text: &str) -> Option<Stated> {
     if let Ok(time) = text.parse::<Timestamp>() {

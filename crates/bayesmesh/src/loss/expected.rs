@@ -18,7 +18,7 @@ impl<L: Likelihood> Loss for Expected<L> {
     }
 
     fn summary(&self, output: Tensor<2>, target: &L::Target) -> Tensor<2> {
-        -self.0.log_density(output, target)
+        -self.0.log_density(output, target).sum_dim(1)
     }
 
     fn reading(&self) -> Reading {

@@ -11,17 +11,18 @@ use crate::error::{Error, Result};
 
 /// The density of an example's target given the network's outputs for it.
 ///
-/// Outputs are independent given a draw, so the logarithm sums over the outputs of an example.
+/// Outputs are independent given a draw, so the joint density of an example is the product over its
+/// outputs.
 pub trait Likelihood: Clone + Send {
     /// Targets of a batch.
     type Target: Target;
 
-    /// `ln p(y∣ŷ)` of each row.
+    /// `ln p(y_k∣ŷ)` of each row and output.
     ///
     /// # Shapes
     ///
-    /// - `output`: `[rows, outputs]`
-    /// - result: `[rows, 1]`
+    /// - `output`: as [`reading`](Self::reading) says
+    /// - result: `[rows, outputs]`, or `[rows, 1]` for classes
     fn log_density(&self, output: Tensor<2>, target: &Self::Target) -> Tensor<2>;
 
     /// How the network's outputs are read in prediction.
@@ -45,7 +46,7 @@ impl Likelihood for Categorical {
 }
 
 /// Heteroscedastic Gaussian: the network gives means and logarithms of variances,
-/// `ln p = −½ Σ_k [v_k + (y_k − m_k)²·e^(−v_k) + ln 2π]`, outputs `[m | v]`.
+/// `ln p = −½ [v + (y − m)²·e^(−v) + ln 2π]`, outputs `[m | v]`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Gaussian;
 
@@ -63,7 +64,7 @@ impl Likelihood for Gaussian {
         let [mean, log_variance] = halves(output);
         let square = (target.clone() - mean).square();
         let terms = log_variance.clone() + square * (-log_variance).exp() + (2.0 * PI).ln() as f32;
-        terms.sum_dim(1) * -0.5
+        terms * -0.5
     }
 
     fn reading(&self) -> Reading {
@@ -72,7 +73,7 @@ impl Likelihood for Gaussian {
 }
 
 /// Student's t with fixed degrees of freedom ν and a scale from the network, `σ² = e^v`:
-/// `ln p = Σ_k [ln Γ((ν+1)/2) − ln Γ(ν/2) − ½ ln(πν) − ½v_k − (ν+1)/2 · ln(1 + (y_k−m_k)²e^(−v_k)/ν)]`,
+/// `ln p = ln Γ((ν+1)/2) − ln Γ(ν/2) − ½ ln(πν) − ½v − (ν+1)/2 · ln(1 + (y−m)²e^(−v)/ν)`,
 /// outputs `[m | v]`. Its heavy tails forgive outliers.
 #[derive(Clone, Copy, Debug)]
 pub struct StudentT {
@@ -100,7 +101,7 @@ impl Likelihood for StudentT {
         let [mean, log_scale] = halves(output);
         let square = (target.clone() - mean).square() * (-log_scale.clone()).exp();
         let tail = (square / nu as f32).log1p() * (0.5 * (nu + 1.0)) as f32;
-        (log_scale * -0.5 - tail + constant as f32).sum_dim(1)
+        log_scale * -0.5 - tail + constant as f32
     }
 
     fn reading(&self) -> Reading {
@@ -109,7 +110,7 @@ impl Likelihood for StudentT {
 }
 
 /// A quantile τ by the asymmetric Laplace density, whose negative logarithm is the pinball loss:
-/// `ln p = Σ_k [ln τ(1−τ) − ρ_τ(y_k − ŷ_k)]`, `ρ_τ(u) = u·(τ − 1[u<0])`. Outputs are the quantiles.
+/// `ln p = ln τ(1−τ) − ρ_τ(y − ŷ)`, `ρ_τ(u) = u·(τ − 1[u<0])`. Outputs are the quantiles.
 #[derive(Clone, Copy, Debug)]
 pub struct Quantile {
     level: f64,
@@ -135,7 +136,7 @@ impl Likelihood for Quantile {
         let error = target.clone() - output;
         // ρ_τ(u) = ½|u| + (τ − ½)u
         let pinball = error.clone().abs() * 0.5 + error * (tau - 0.5) as f32;
-        (-pinball + (tau * (1.0 - tau)).ln() as f32).sum_dim(1)
+        -pinball + (tau * (1.0 - tau)).ln() as f32
     }
 
     fn reading(&self) -> Reading {

@@ -9,16 +9,28 @@ use crate::error::{Error, Result};
 ///
 /// `Mixture::new(Categorical)` is the cross entropy of the mean probabilities; with ε = 1e-5 it is
 /// torch_blue's `Categorical`. The summary is `ln p(y∣ŷ_s)`, combined by log-sum-exp.
+///
+/// Of an example with several outputs it takes the joint density, `p(y∣ŷ_s) = Π_k p(y_k∣ŷ_s)`, or with
+/// [`by_output`](Self::by_output) that of every output on its own.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Mixture<L> {
     likelihood: L,
     floor: f32,
+    by_output: bool,
 }
 
 impl<L: Likelihood> Mixture<L> {
     /// Without a floor: ε = 0.
     pub fn new(likelihood: L) -> Self {
-        Self { likelihood, floor: 0.0 }
+        Self { likelihood, floor: 0.0, by_output: false }
+    }
+
+    /// A mixture for every output: `L = −Σ_k ln( 1/S Σ_s p(y_k∣ŷ_s) + ε )`. What intervals for single
+    /// outputs need; the joint mixture is dominated by the draw that fits all of them best.
+    #[must_use]
+    pub fn by_output(mut self) -> Self {
+        self.by_output = true;
+        self
     }
 
     /// Adds ε to the mean density, which bounds the loss of an example by −ln ε.
@@ -41,7 +53,8 @@ impl<L: Likelihood> Loss for Mixture<L> {
     }
 
     fn summary(&self, output: Tensor<2>, target: &L::Target) -> Tensor<2> {
-        self.likelihood.log_density(output, target)
+        let log_density = self.likelihood.log_density(output, target);
+        if self.by_output { log_density } else { log_density.sum_dim(1) }
     }
 
     fn value(&self, combined: Tensor<2>, draws: usize, _target: &L::Target) -> Tensor<1> {
@@ -50,7 +63,7 @@ impl<L: Likelihood> Loss for Mixture<L> {
             0.0 => -log_mean,
             floor => -(log_mean.exp() + floor).log(),
         };
-        loss.squeeze_dim(1)
+        loss.sum_dim(1).squeeze_dim(1)
     }
 
     fn reading(&self) -> Reading {

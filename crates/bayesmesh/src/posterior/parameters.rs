@@ -6,6 +6,7 @@ use burn::module::{Flag, Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
 
 use super::slot::{Buffer, Entry, Family, Inventory, Slot, to_vec};
+use crate::checkpoint::NamedTensor;
 use crate::draw::Draw;
 use crate::error::{Error, Result};
 
@@ -117,26 +118,35 @@ impl<N: Module> Parameters<N> {
         Ok(())
     }
 
-    /// Every trainable and untrained tensor with its name: `(name, shape, numbers)`. A Gaussian
-    /// gives two, `….mean` and `….rho`.
-    pub fn named(&self) -> Vec<(String, &[usize], &[f32])> {
-        let mut named = Vec::new();
-        for slot in &self.slots {
-            let values = &self.values[slot.range.clone()];
+    /// The trainable numbers tensor by tensor, in order. A Gaussian gives two tensors, `….mean` and
+    /// `….rho`.
+    pub fn named_values(&self) -> Vec<NamedTensor> {
+        let named = |name: String, slot: &Slot, values: &[f32]| NamedTensor {
+            name,
+            shape: slot.shape.clone(),
+            values: values.to_vec(),
+        };
+        let tensors = self.slots.iter().flat_map(|slot| {
+            let (mean, rho) = self.values[slot.range.clone()].split_at(slot.len());
             match slot.family {
-                Family::Point => named.push((slot.name.clone(), &slot.shape[..], values)),
-                Family::Gaussian(_) => {
-                    let (mean, rho) = values.split_at(slot.len());
-                    named.push((format!("{}.mean", slot.name), &slot.shape, mean));
-                    named.push((format!("{}.rho", slot.name), &slot.shape, rho));
-                }
+                Family::Point => vec![named(slot.name.clone(), slot, mean)],
+                Family::Gaussian(_) => vec![
+                    named(format!("{}.mean", slot.name), slot, mean),
+                    named(format!("{}.rho", slot.name), slot, rho),
+                ],
             }
-        }
-        for buffer in &self.buffers {
-            let values = &self.buffer_values[buffer.range.clone()];
-            named.push((buffer.name.clone(), &buffer.shape, values));
-        }
-        named
+        });
+        tensors.collect()
+    }
+
+    /// Running statistics and frozen weights tensor by tensor, in order.
+    pub fn named_buffers(&self) -> Vec<NamedTensor> {
+        let tensors = self.buffers.iter().map(|buffer| NamedTensor {
+            name: buffer.name.clone(),
+            shape: buffer.shape.clone(),
+            values: self.buffer_values[buffer.range.clone()].to_vec(),
+        });
+        tensors.collect()
     }
 
     /// The name of the tensor to which a number of the flat vector belongs.

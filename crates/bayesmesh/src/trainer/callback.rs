@@ -1,6 +1,6 @@
 //! What a run tells while it goes on.
 
-use super::TrainState;
+use crate::checkpoint::Checkpoint;
 use crate::metrics::Score;
 
 /// What happened in one step. The same on every rank.
@@ -48,17 +48,17 @@ pub enum Flow {
 
 /// Follows a run: progress bars, metric files, checkpoints, early stopping. Called on rank 0 only.
 ///
-/// `state` copies everything a resumed run needs; call it when you want a checkpoint.
+/// `checkpoint` copies everything a resumed run needs.
 pub trait Callback: Send {
     /// After every step.
-    fn on_step(&mut self, report: &StepReport, state: &dyn Fn() -> TrainState) -> Flow {
-        let _ = (report, state);
+    fn on_step(&mut self, report: &StepReport, checkpoint: &dyn Fn() -> Checkpoint) -> Flow {
+        let _ = (report, checkpoint);
         Flow::Continue
     }
 
     /// After every epoch, and after the last step where it ends within one.
-    fn on_epoch(&mut self, report: &EpochReport, state: &dyn Fn() -> TrainState) -> Flow {
-        let _ = (report, state);
+    fn on_epoch(&mut self, report: &EpochReport, checkpoint: &dyn Fn() -> Checkpoint) -> Flow {
+        let _ = (report, checkpoint);
         Flow::Continue
     }
 }

@@ -14,14 +14,17 @@ mod settings;
 
 pub use callback::{Callback, EpochReport, Flow, StepReport};
 pub use objective::Memory;
-pub use optimizer::{OptimizerConfig, OptimizerState};
+pub use optimizer::OptimizerConfig;
 pub use schedule::Schedule;
 pub use settings::{Augment, Length, Settings};
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use bayesmesh_comm::{Communicator, MeshComm, RunError, threads};
 
+use crate::checkpoint::{Checkpoint, Group, NamedTensor};
 use crate::data::Dataset;
 use crate::error::{Error, Result};
 use crate::loss::Loss;
@@ -29,22 +32,7 @@ use crate::metrics::Score;
 use crate::network::Network;
 use crate::posterior::Posterior;
 use crate::predict::{Predictive, evaluate_on, predict_on};
-use optimizer::Optimizer;
-
-/// Everything a run needs to go on as if it had never stopped, on any number of ranks.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TrainState {
-    /// Steps done.
-    pub step: usize,
-    /// The seed of all streams.
-    pub seed: u64,
-    /// The trainable numbers of the posterior.
-    pub values: Vec<f32>,
-    /// Running statistics of the network.
-    pub buffers: Vec<f32>,
-    /// The state of the optimiser.
-    pub optimizer: OptimizerState,
-}
+use optimizer::{Optimizer, OptimizerState};
 
 /// Trains a posterior.
 ///
@@ -107,6 +95,13 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         self
     }
 
+    /// Ends what follows the run, e.g. a progress bar.
+    #[must_use]
+    pub fn without_callbacks(mut self) -> Self {
+        self.callbacks.clear();
+        self
+    }
+
     /// The posterior as trained so far.
     pub fn posterior(&self) -> &P {
         &self.posterior
@@ -132,34 +127,64 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         self.step
     }
 
-    /// A copy of everything a resumed run needs.
-    pub fn state(&self) -> TrainState {
+    /// A copy of everything the run needs to go on as if it had never stopped, on any number of
+    /// ranks.
+    pub fn checkpoint(&self) -> Checkpoint {
         let parameters = self.posterior.parameters();
-        TrainState {
-            step: self.step,
+        let OptimizerState { tensors, counters } = self.optimizer.state();
+        let flat = |(name, values): (String, Vec<f32>)| NamedTensor {
+            name,
+            shape: vec![values.len()],
+            values,
+        };
+        Checkpoint {
+            step: self.step as u64,
             seed: self.settings.seed,
-            values: parameters.values().to_vec(),
-            buffers: parameters.buffers().to_vec(),
-            optimizer: self.optimizer.state(),
+            parameters: parameters.named_values(),
+            buffers: parameters.named_buffers(),
+            optimizer: tensors.into_iter().map(flat).collect(),
+            counters,
+            metadata: BTreeMap::new(),
         }
     }
 
-    /// Continues from a saved state. Refuses one of another network, posterior, optimiser or seed,
-    /// and is then unchanged.
-    pub fn restore(&mut self, state: &TrainState) -> Result<()> {
-        if state.seed != self.settings.seed {
-            return Err(Error::Mismatch(format!(
-                "the saved run has seed {}, this one {}; a run continues with its own seed",
-                state.seed, self.settings.seed
+    /// Continues from a checkpoint, read from `path` as messages say. Refuses one of another
+    /// network, posterior, optimiser or seed, and is then unchanged.
+    pub fn restore(&mut self, checkpoint: &Checkpoint, path: impl AsRef<Path>) -> Result<()> {
+        if checkpoint.seed != self.settings.seed {
+            return Err(Error::Setting(format!(
+                "{} is of a run with seed {}, this one has {}; a run continues with its own seed",
+                path.as_ref().display(),
+                checkpoint.seed,
+                self.settings.seed
             )));
         }
-        let mut optimizer = self.settings.optimizer.build();
         let parameters = self.posterior.parameters_mut();
+        let groups = [
+            (Group::Parameters, parameters.named_values()),
+            (Group::Buffers, parameters.named_buffers()),
+        ];
+        for (group, tensors) in groups {
+            let expected: Vec<_> = tensors.iter().map(|t| (&t.name, &t.shape)).collect();
+            checkpoint.expect(&path, group, &expected)?;
+        }
+        let state = OptimizerState {
+            tensors: checkpoint
+                .optimizer
+                .iter()
+                .map(|t| (t.name.clone(), t.values.clone()))
+                .collect(),
+            counters: checkpoint.counters.clone(),
+        };
+        let mut optimizer = self.settings.optimizer.build();
         let device = parameters.device().clone();
-        optimizer.restore(&state.optimizer, parameters.values().len(), &device)?;
-        parameters.restore(&state.values, &state.buffers)?;
+        optimizer.restore(&state, parameters.values().len(), &device)?;
+        let flat = |tensors: &[NamedTensor]| -> Vec<f32> {
+            tensors.iter().flat_map(|tensor| &tensor.values).copied().collect()
+        };
+        parameters.restore(&flat(&checkpoint.parameters), &flat(&checkpoint.buffers))?;
         self.optimizer = optimizer;
-        self.step = state.step;
+        self.step = checkpoint.step as usize;
         Ok(())
     }
 
@@ -173,14 +198,13 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     {
         let mesh = self.settings.mesh;
         self.check(mesh.size(), train.len())?;
+        let threads = self.settings.threads_per_rank();
         let mut forks: Vec<Self> = (1..mesh.size()).map(|_| self.fork()).collect();
-        let ranks: Vec<Mutex<&mut Self>> =
-            std::iter::once(self).chain(&mut forks).map(Mutex::new).collect();
-        let outcome = threads::run(mesh.size(), |world| {
-            let mut rank = ranks[world.rank()].lock().expect("each rank locks its own once");
-            rank.fit_on(Arc::new(world.clone()), train, valid, length)
-        });
-        outcome.map(|_| ()).map_err(root_cause)
+        let ranks = std::iter::once(self).chain(&mut forks).collect();
+        on_threads(threads, ranks, |world, rank: &mut Self| {
+            rank.fit_on(world, train, valid, length)
+        })?;
+        Ok(())
     }
 
     /// Trains as one rank of a job that `world` connects; every rank calls it with equal settings,
@@ -207,16 +231,12 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         draws: usize,
     ) -> Result<Predictive> {
         let size = self.settings.mesh.size().min(draws).max(1);
-        let ranks: Vec<Mutex<_>> =
-            (0..size).map(|_| Mutex::new((self.posterior.clone(), input.clone()))).collect();
+        let mut ranks = vec![(self.posterior.clone(), input.clone()); size];
         let (reading, seed) = (self.loss.reading(), self.settings.seed);
-        let outcome = threads::run(size, |world| {
-            let rank = ranks[world.rank()].lock().expect("each rank locks its own once");
-            let (posterior, input) = &*rank;
-            predict_on(world, posterior, reading, input, draws, seed)
-        });
-        let predictions = outcome.map_err(root_cause)?;
-        Ok(predictions.into_iter().next().expect("at least one rank"))
+        let threads = self.settings.threads_per_rank();
+        on_threads(threads, ranks.iter_mut().collect(), |world, (posterior, input)| {
+            predict_on(&*world, posterior, reading, input, draws, seed)
+        })
     }
 
     /// Scores predictions with `draws` draws on labelled data, on threads as [`fit`](Self::fit).
@@ -224,15 +244,21 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     where
         D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
     {
+        self.on_mesh(|mesh, rank| rank.evaluate_on(mesh, data, draws))
+    }
+
+    /// Runs `body` on a thread for every rank of the mesh, each with a copy of this trainer; the
+    /// result of rank 0.
+    pub fn on_mesh<T: Send>(
+        &self,
+        body: impl Fn(&MeshComm, &Self) -> Result<T> + Sync,
+    ) -> Result<T> {
         let mesh = self.settings.mesh;
-        let ranks: Vec<Mutex<Self>> = (0..mesh.size()).map(|_| Mutex::new(self.fork())).collect();
-        let outcome = threads::run(mesh.size(), |world| {
-            let rank = ranks[world.rank()].lock().expect("each rank locks its own once");
-            let mesh = MeshComm::new(mesh, Arc::new(world.clone()))?;
-            rank.evaluate_on(&mesh, data, draws)
-        });
-        let scores = outcome.map_err(root_cause)?;
-        Ok(scores.into_iter().next().expect("at least one rank"))
+        let mut ranks: Vec<Self> = (0..mesh.size()).map(|_| self.fork()).collect();
+        let threads = self.settings.threads_per_rank();
+        on_threads(threads, ranks.iter_mut().collect(), |world, rank: &mut Self| {
+            body(&MeshComm::new(mesh, world)?, rank)
+        })
     }
 
     /// [`evaluate`](Self::evaluate) as one rank of a job.
@@ -262,10 +288,28 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     }
 }
 
-/// The error of the rank that failed first.
-fn root_cause(error: RunError<Error>) -> Error {
-    match error {
-        RunError::Failed { error, .. } => error,
-        other => Error::Rank(other.to_string()),
+/// Runs `body` on a thread for every rank, with the communicator of the world and the rank's own
+/// state; the result of rank 0. Each rank has a thread pool of its own: with a shared one, ranks
+/// would wait for each other's work.
+fn on_threads<S: Send, T: Send>(
+    threads: usize,
+    ranks: Vec<&mut S>,
+    body: impl Fn(Arc<dyn Communicator>, &mut S) -> Result<T> + Sync,
+) -> Result<T> {
+    let ranks: Vec<Mutex<&mut S>> = ranks.into_iter().map(Mutex::new).collect();
+    let outcome = threads::run(ranks.len(), |world| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        let pool =
+            pool.map_err(|error| Error::Rank(format!("could not start threads: {error}")))?;
+        pool.install(|| {
+            let mut rank = ranks[world.rank()].lock().expect("each rank locks its own once");
+            body(Arc::new(world.clone()), &mut rank)
+        })
+    });
+    match outcome {
+        Ok(results) => Ok(results.into_iter().next().expect("at least one rank")),
+        // The error of the rank that failed first.
+        Err(RunError::Failed { error, .. }) => Err(error),
+        Err(other) => Err(Error::Rank(other.to_string())),
     }
 }

@@ -102,7 +102,7 @@ pub(super) enum Optimizer {
 
 /// The state of an optimiser as named numbers, for checkpoints.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct OptimizerState {
+pub(super) struct OptimizerState {
     /// Vectors laid out like the trainable numbers, e.g. the moments of Adam.
     pub tensors: BTreeMap<String, Vec<f32>>,
     /// Counters.

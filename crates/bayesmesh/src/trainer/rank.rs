@@ -6,7 +6,8 @@ use burn::tensor::Device;
 
 use super::objective::{Objective, SumLayout, Tail};
 use super::schedule::rise;
-use super::{Augment, EpochReport, Flow, Length, StepReport, TrainState, Trainer};
+use super::{Augment, EpochReport, Flow, Length, StepReport, Trainer};
+use crate::checkpoint::Checkpoint;
 use crate::data::{Batches, Dataset};
 use crate::draw::Draw;
 use crate::error::{Error, Result};
@@ -70,7 +71,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
                 rate: outcome.rate,
             };
             let stopping = outcome.stop || self.step == steps;
-            wants_stop |= self.tell(|callback, state| callback.on_step(&report, state));
+            wants_stop |= self.tell(|callback, checkpoint| callback.on_step(&report, checkpoint));
 
             if stopping || self.step.is_multiple_of(epoch_steps) {
                 let draws = self.settings.validation_draws.unwrap_or(self.settings.samples);
@@ -84,7 +85,8 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
                     loss: epoch_loss / epoch_count as f64,
                     validation,
                 };
-                wants_stop |= self.tell(|callback, state| callback.on_epoch(&report, state));
+                wants_stop |=
+                    self.tell(|callback, checkpoint| callback.on_epoch(&report, checkpoint));
                 (epoch_loss, epoch_count) = (0.0, 0);
             }
             if stopping {
@@ -182,13 +184,13 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     /// Calls every callback; whether one of them wants to stop.
     fn tell(
         &mut self,
-        mut call: impl FnMut(&mut dyn super::Callback, &dyn Fn() -> TrainState) -> Flow,
+        mut call: impl FnMut(&mut dyn super::Callback, &dyn Fn() -> Checkpoint) -> Flow,
     ) -> bool {
         let mut callbacks = std::mem::take(&mut self.callbacks);
-        let state = || self.state();
+        let checkpoint = || self.checkpoint();
         let mut stop = false;
         for callback in &mut callbacks {
-            stop |= call(&mut **callback, &state) == Flow::Stop;
+            stop |= call(&mut **callback, &checkpoint) == Flow::Stop;
         }
         self.callbacks = callbacks;
         stop

@@ -59,6 +59,8 @@ pub struct Settings {
     pub optimizer: OptimizerConfig,
     /// The size of the pieces in which gradients are summed over ranks.
     pub bucket_bytes: usize,
+    /// Threads of each rank; by default the processors divided by the ranks.
+    pub threads: Option<usize>,
     /// Draws for the scores on validation data; by default as many as in training.
     pub validation_draws: Option<usize>,
 }
@@ -80,12 +82,19 @@ impl Default for Settings {
             schedule: Schedule::Constant { rate: 1e-3 },
             optimizer: OptimizerConfig::adam(),
             bucket_bytes: bayesmesh_comm::DEFAULT_BUCKET_BYTES,
+            threads: None,
             validation_draws: None,
         }
     }
 }
 
 impl Settings {
+    /// How many threads each rank has.
+    pub fn threads_per_rank(&self) -> usize {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        self.threads.unwrap_or(processors / self.mesh.size()).max(1)
+    }
+
     pub(super) fn check(
         &self,
         world: usize,

@@ -1,0 +1,175 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+
+use bayesmesh::Mesh;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::exit;
+
+/// Bayesian neural networks with sampling parallelism: one recipe, one command.
+///
+/// Start with `bayesmesh demo`: it needs no file and no network.
+#[derive(Debug, Parser)]
+#[command(name = "bayesmesh", version, after_help = exit::HELP)]
+pub struct Arguments {
+    /// Print one JSON object as the last line of standard output
+    #[arg(long, global = true)]
+    pub json: bool,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Train on a built-in series and open a report: the whole program in a minute
+    Demo(Demo),
+    /// Train what a recipe says
+    Train(Train),
+    /// Score a trained run on its test data and write its report anew
+    Evaluate(Evaluate),
+    /// Forecast with a trained run
+    Predict(Predict),
+    /// Look into checkpoint files
+    #[command(subcommand)]
+    Checkpoint(Checkpoint),
+    /// Get, check and generate data
+    #[command(subcommand)]
+    Data(Data),
+    /// Print a built-in recipe, or list them
+    Recipe {
+        /// The name; without one, all names are listed
+        name: Option<String>,
+    },
+    /// Print shell completions, e.g. `bayesmesh completions bash > ~/.local/share/bash-completion/completions/bayesmesh`
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// The ranks of a run: threads of this process.
+#[derive(Clone, Debug, Args)]
+pub struct Ranks {
+    /// Thread-ranks along the sample axis: the mesh N×1 [default: one for every processor]
+    #[arg(long, value_name = "N", conflicts_with = "mesh")]
+    pub ranks: Option<usize>,
+    /// Thread-ranks as samples×data, e.g. 4x2
+    #[arg(long, value_name = "SxD")]
+    pub mesh: Option<Mesh>,
+}
+
+#[derive(Debug, Args)]
+pub struct Demo {
+    #[command(flatten)]
+    pub ranks: Ranks,
+    /// Change a key of the recipe, e.g. train.epochs=2; can be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// The folder of the run [default: runs/demo, or runs/demo-2 … where that is taken]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct Train {
+    /// The recipe file, or the name of a built-in one
+    #[arg(value_name = "RECIPE.toml")]
+    pub recipe: PathBuf,
+    #[command(flatten)]
+    pub ranks: Ranks,
+    /// Change a key of the recipe, e.g. train.steps=50; can be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// The folder of the run [default: runs/NAME, or runs/NAME-2 … where that is taken]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Go on with the run in --out from its last checkpoint, on any number of ranks
+    #[arg(long, requires = "out")]
+    pub resume: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Evaluate {
+    /// The folder of a run
+    pub run: PathBuf,
+    /// Draws of each prediction [default: those of the recipe]
+    #[arg(long, value_name = "S")]
+    pub draws: Option<usize>,
+    #[command(flatten)]
+    pub ranks: Ranks,
+}
+
+#[derive(Debug, Args)]
+pub struct Predict {
+    /// The folder of a run
+    pub run: PathBuf,
+    /// A series in any format that `bayesmesh data check load` reads
+    pub input: PathBuf,
+    /// Where to write: a .csv or a .npy file
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+    /// Draws of each prediction [default: those of the recipe]
+    #[arg(long, value_name = "S")]
+    pub draws: Option<usize>,
+    /// Forecast not only after the end of the series but also every N steps within it
+    #[arg(long, value_name = "N")]
+    pub every: Option<usize>,
+    /// Quantiles to write
+    #[arg(long, value_delimiter = ',', default_values_t = [0.05, 0.25, 0.5, 0.75, 0.95])]
+    pub quantiles: Vec<f64>,
+    #[command(flatten)]
+    pub ranks: Ranks,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Checkpoint {
+    /// Show the tensors, step, seed and digest of a checkpoint
+    Inspect {
+        /// A .safetensors file, or the folder of a run for its last one
+        file: PathBuf,
+    },
+}
+
+/// A kind of data.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum DataName {
+    /// The German grid load
+    Load,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Data {
+    /// Download data (with the `curl` of this machine) and check it
+    Fetch {
+        /// What
+        name: DataName,
+        /// Where to write
+        #[arg(long, value_name = "FILE", default_value = "data/load.csv")]
+        out: PathBuf,
+        /// A file or an address to take it from instead of the usual source
+        #[arg(long, value_name = "PATH|URL")]
+        from: Option<String>,
+    },
+    /// Read a file, say what was found and repaired
+    Check {
+        /// What
+        name: DataName,
+        /// The file
+        file: PathBuf,
+    },
+    /// Generate a series that looks like the German load
+    Synth {
+        /// What
+        name: DataName,
+        /// Where to write
+        #[arg(long, value_name = "FILE")]
+        out: PathBuf,
+        /// How long
+        #[arg(long, default_value_t = 730)]
+        days: u32,
+        /// The seed
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+}

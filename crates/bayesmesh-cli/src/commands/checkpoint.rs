@@ -1,0 +1,56 @@
+//! `bayesmesh checkpoint`.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use bayesmesh::checkpoint::{Checkpoint, Group, Store};
+use serde_json::{Value, json};
+
+use crate::exit::Usage;
+use crate::run::RunFolder;
+use crate::say;
+
+/// Shows what a checkpoint holds.
+pub fn inspect(path: &Path) -> Result<Value> {
+    let (path, checkpoint) = match path.is_dir() {
+        true => {
+            let folder = RunFolder::open(path)?;
+            let latest = Store::open(folder.checkpoints())?.latest()?;
+            let none = || Usage(format!("{} has no checkpoint yet", path.display()));
+            latest.found.with_context(none)?
+        }
+        false => (path.to_path_buf(), Checkpoint::load(path)?),
+    };
+    let digest = checkpoint.digest();
+    eprintln!("{}", path.display());
+    eprintln!("  step    {}", checkpoint.step);
+    eprintln!("  seed    {}", checkpoint.seed);
+    eprintln!("  digest  {digest}");
+    for (name, count) in &checkpoint.counters {
+        eprintln!("  {name}  {count}");
+    }
+    let tensors = |group: Group| checkpoint.group(group).iter().map(move |tensor| (group, tensor));
+    let all = || Group::ALL.into_iter().flat_map(tensors);
+    let rows: Vec<Vec<String>> = all()
+        .map(|(group, tensor)| {
+            let shape: Vec<String> = tensor.shape.iter().map(usize::to_string).collect();
+            vec![
+                format!("{group}/{}", tensor.name),
+                shape.join("×"),
+                tensor.values.len().to_string(),
+            ]
+        })
+        .collect();
+    eprintln!("\n{}", say::table(&["tensor", "shape", "numbers"], &rows));
+    let tensors: Vec<Value> = all()
+        .map(|(group, t)| json!({ "group": group.name(), "name": t.name, "shape": t.shape }))
+        .collect();
+    Ok(json!({
+        "file": path,
+        "step": checkpoint.step,
+        "seed": checkpoint.seed,
+        "digest": digest,
+        "counters": checkpoint.counters,
+        "tensors": tensors,
+    }))
+}

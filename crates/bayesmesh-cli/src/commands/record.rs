@@ -1,0 +1,180 @@
+//! Writes down what happens in a run.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use anyhow::Result;
+use bayesmesh::checkpoint::{Checkpoint, Store};
+use bayesmesh::trainer::{Callback, EpochReport, Flow, StepReport};
+use serde_json::json;
+
+use crate::run::{EventLog, MetricsCsv, RunFolder, TensorBoard};
+
+const COLUMNS: [&str; 9] = [
+    "epoch",
+    "loss",
+    "data",
+    "kl",
+    "gradient_norm",
+    "rate",
+    "seconds",
+    "validation_rmse_mw",
+    "validation_gaussian_nll",
+];
+
+/// The files of a run, as a callback. Rows and events are written before the checkpoint of their
+/// step, so that a resumed run has neither gaps nor doubles.
+pub struct Recorder {
+    metrics: MetricsCsv,
+    events: EventLog,
+    board: TensorBoard,
+    store: Store,
+    /// Steps from one row of the metrics to the next.
+    row_every: usize,
+    checkpoint_every: usize,
+    /// Multiplies normalised errors into MW.
+    unit: f64,
+    /// The validation score that makes a checkpoint the best one.
+    judge: &'static str,
+    best: f64,
+    started: Instant,
+    interrupted: Arc<AtomicBool>,
+    /// Why recording failed, for the caller: a callback can only stop the run.
+    failure: Arc<Mutex<Option<anyhow::Error>>>,
+}
+
+/// What a recorder needs to know.
+pub struct Recording {
+    /// Steps of the whole run, and those already done.
+    pub steps: usize,
+    pub done: usize,
+    pub checkpoint_every: usize,
+    pub keep: usize,
+    pub unit: f64,
+    pub judge: &'static str,
+    pub interrupted: Arc<AtomicBool>,
+}
+
+impl Recorder {
+    /// Begins, or goes on with, the files of a run.
+    pub fn new(folder: &RunFolder, recording: Recording) -> Result<Self> {
+        let store = Store::create(folder.checkpoints(), recording.keep)?;
+        let best = store.best()?.and_then(|best| best.metadata.get("score")?.parse().ok());
+        let done = recording.done as u64;
+        let resumed = folder.metrics().exists();
+        let (metrics, events, board) = match resumed {
+            true => (
+                MetricsCsv::resume(folder.metrics(), &COLUMNS, done)?,
+                EventLog::resume(folder.events(), done)?,
+                TensorBoard::resume(folder.path(), done)?,
+            ),
+            false => (
+                MetricsCsv::create(folder.metrics(), &COLUMNS)?,
+                EventLog::create(folder.events())?,
+                TensorBoard::create(folder.path())?,
+            ),
+        };
+        let mut recorder = Self {
+            metrics,
+            events,
+            board,
+            store,
+            row_every: recording.steps.div_ceil(1000).max(1),
+            checkpoint_every: recording.checkpoint_every,
+            unit: recording.unit,
+            judge: recording.judge,
+            best: best.unwrap_or(f64::INFINITY),
+            started: Instant::now(),
+            interrupted: recording.interrupted,
+            failure: Arc::default(),
+        };
+        let kind = if resumed { "resumed" } else { "started" };
+        recorder.events.append(done, kind, &json!({ "steps": recording.steps }))?;
+        Ok(recorder)
+    }
+
+    /// Where the reason of a failure will be.
+    pub fn failure(&self) -> Arc<Mutex<Option<anyhow::Error>>> {
+        self.failure.clone()
+    }
+
+    fn step(&mut self, report: &StepReport, checkpoint: &dyn Fn() -> Checkpoint) -> Result<()> {
+        let step = report.step as u64;
+        if report.step.is_multiple_of(self.row_every) || report.step == report.steps {
+            let seconds = self.started.elapsed().as_secs_f64();
+            let cells = [
+                report.epoch as f64,
+                report.loss,
+                report.data,
+                report.kl,
+                report.gradient_norm,
+                report.rate,
+                seconds,
+            ];
+            let cells = cells.map(Some).into_iter().chain([None, None]);
+            self.metrics.append(step, &cells.collect::<Vec<_>>())?;
+            self.board.scalars(
+                step,
+                &[
+                    ("train/loss", report.loss),
+                    ("train/data", report.data),
+                    ("train/kl", report.kl),
+                    ("train/gradient_norm", report.gradient_norm),
+                    ("train/rate", report.rate),
+                ],
+            )?;
+        }
+        if report.step.is_multiple_of(self.checkpoint_every) {
+            self.store.save(&checkpoint())?;
+        }
+        Ok(())
+    }
+
+    fn epoch(&mut self, report: &EpochReport, checkpoint: &dyn Fn() -> Checkpoint) -> Result<()> {
+        let step = report.step as u64;
+        let score = |name: &str| {
+            report.validation.iter().find(|score| score.name == name).map(|score| score.value)
+        };
+        let rmse = score("rmse").map(|rmse| rmse * self.unit);
+        let nll = score("gaussian_nll");
+        let mut cells = vec![None; COLUMNS.len()];
+        cells[0] = Some(report.epoch as f64);
+        cells[6] = Some(self.started.elapsed().as_secs_f64());
+        cells[7] = rmse;
+        cells[8] = nll;
+        self.metrics.append(step, &cells)?;
+        let scalars = [("validation/rmse_mw", rmse), ("validation/gaussian_nll", nll)];
+        let scalars: Vec<_> = scalars.iter().filter_map(|(tag, v)| Some((*tag, (*v)?))).collect();
+        self.board.scalars(step, &scalars)?;
+        let fields = json!({ "epoch": report.epoch, "loss": report.loss, "rmse_mw": rmse });
+        self.events.append(step, "epoch", &fields)?;
+        if let Some(score) = score(self.judge).filter(|score| *score < self.best) {
+            let mut best = checkpoint();
+            best.metadata.insert("score".to_owned(), score.to_string());
+            self.store.save_best(&best)?;
+            self.best = score;
+        }
+        Ok(())
+    }
+
+    fn flow(&self, outcome: Result<()>) -> Flow {
+        if let Err(error) = outcome {
+            self.failure.lock().expect("nobody panics with it").get_or_insert(error);
+            return Flow::Stop;
+        }
+        if self.interrupted.load(Ordering::Relaxed) { Flow::Stop } else { Flow::Continue }
+    }
+}
+
+impl Callback for Recorder {
+    fn on_step(&mut self, report: &StepReport, checkpoint: &dyn Fn() -> Checkpoint) -> Flow {
+        let outcome = self.step(report, checkpoint);
+        self.flow(outcome)
+    }
+
+    fn on_epoch(&mut self, report: &EpochReport, checkpoint: &dyn Fn() -> Checkpoint) -> Flow {
+        let outcome = self.epoch(report, checkpoint);
+        self.flow(outcome)
+    }
+}

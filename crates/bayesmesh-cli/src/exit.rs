@@ -1,0 +1,62 @@
+//! Errors as a person reads them, and as exit codes.
+
+use std::process::ExitCode;
+
+use bayesmesh::checkpoint::{CheckpointError, FileError};
+use bayesmesh_data::load::LoadError;
+use serde_json::json;
+
+use crate::recipe::RecipeError;
+use crate::run::RunError;
+
+/// What `--help` says about exit codes; [`code`] gives them.
+pub const HELP: &str = "\
+Exit codes:
+  0    done
+  1    the run failed, for example because a loss is not finite
+  2    wrong usage: an argument, a recipe or a setting
+  3    data that is missing or cannot be used
+  4    a file or folder of a run that is missing, damaged or cannot be written
+  130  interrupted; a checkpoint was written";
+
+/// A run that was interrupted by the user after writing a checkpoint.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Interrupted(pub String);
+
+/// Something that the user asked for and that cannot be.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Usage(pub String);
+
+/// Prints an error and gives its exit code.
+pub fn report(error: &anyhow::Error, json: bool) -> ExitCode {
+    eprintln!("error: {error:#}");
+    let code = code(error);
+    if json {
+        println!("{}", json!({ "error": format!("{error:#}"), "exit_code": code }));
+    }
+    ExitCode::from(code)
+}
+
+fn code(error: &anyhow::Error) -> u8 {
+    for cause in error.chain() {
+        if cause.is::<Interrupted>() {
+            return 130;
+        } else if cause.is::<Usage>() || cause.is::<RecipeError>() {
+            return 2;
+        } else if cause.is::<LoadError>() {
+            return 3;
+        } else if cause.is::<RunError>() || cause.is::<CheckpointError>() || cause.is::<FileError>()
+        {
+            return 4;
+        }
+        match cause.downcast_ref::<bayesmesh::Error>() {
+            Some(bayesmesh::Error::Mesh(_) | bayesmesh::Error::Setting(_)) => return 2,
+            Some(bayesmesh::Error::Data(_)) => return 3,
+            Some(bayesmesh::Error::Checkpoint(_)) => return 4,
+            _ => {}
+        }
+    }
+    1
+}

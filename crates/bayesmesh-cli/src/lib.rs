@@ -1,0 +1,33 @@
+//! The `bayesmesh` program, as a library so that its parts can be tested.
+//!
+//! `args` is what can be typed, `commands` what is done, `recipe` a run as a file, `run` the folder
+//! it leaves behind, `forecast` the load forecast from series to report.
+
+mod args;
+mod commands;
+mod exit;
+mod forecast;
+mod memory;
+mod progress;
+pub mod recipe;
+pub mod run;
+mod say;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// Reads the command line, does what it says and returns the exit code.
+pub fn main() -> ExitCode {
+    let arguments = args::Arguments::parse();
+    let json = arguments.json;
+    match commands::run(arguments) {
+        Ok(result) => {
+            if json {
+                println!("{result}");
+            }
+            ExitCode::SUCCESS
+        }
+        Err(error) => exit::report(&error, json),
+    }
+}

@@ -1,0 +1,71 @@
+//! Words and tables for people. They go to standard error; standard output is for results.
+
+/// A table with a header, columns as wide as they need to be, all but the first right-aligned.
+pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+        cells.chain([header[column].chars().count()]).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..header.len()).map(width).collect();
+    let line = |cells: Vec<&str>| {
+        let cells = cells.iter().zip(&widths).enumerate().map(|(i, (cell, &width))| match i {
+            0 => format!("{cell:<width$}"),
+            _ => format!("{cell:>width$}"),
+        });
+        format!("  {}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
+    };
+    let mut text = line(header.to_vec());
+    text +=
+        &format!("  {}\n", widths.iter().map(|&w| "─".repeat(w)).collect::<Vec<_>>().join("  "));
+    for row in rows {
+        text += &line(row.iter().map(String::as_str).collect());
+    }
+    text
+}
+
+/// A number of bytes, e.g. `12.3 MiB`.
+pub fn bytes(bytes: u64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < units.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{bytes} B") } else { format!("{value:.1} {}", units[unit]) }
+}
+
+/// A duration, e.g. `1 min 12 s`.
+pub fn seconds(seconds: f64) -> String {
+    match seconds {
+        s if s < 9.95 => format!("{s:.1} s"),
+        s if s < 59.5 => format!("{s:.0} s"),
+        s => {
+            let whole = s.round() as u64;
+            match whole / 3600 {
+                0 => format!("{} min {} s", whole / 60, whole % 60),
+                hours => format!("{hours} h {} min", whole % 3600 / 60),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(bytes(512), "512 B");
+        assert_eq!(bytes(12_900_000), "12.3 MiB");
+        assert_eq!(seconds(0.42), "0.4 s");
+        assert_eq!(seconds(72.3), "1 min 12 s");
+        assert_eq!(seconds(7322.0), "2 h 2 min");
+    }
+
+    #[test]
+    fn columns_line_up() {
+        let text = table(&["method", "RMSE"], &[vec!["a".into(), "1,300".into()]]);
+        assert_eq!(text, "  method   RMSE\n  ──────  ─────\n  a       1,300\n");
+    }
+}
