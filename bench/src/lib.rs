@@ -1,1 +1,1 @@
-//! Benchmarks; see `benches/`.
+//! Benchmarks: `benches/` of single operations, `src/bin/` of whole steps, `peers/` the competition.

@@ -1,4 +1,6 @@
-//! What contributors run: `cargo xtask test`, `cargo xtask check`, `cargo xtask bench`.
+//! What contributors run: `cargo xtask test`, `check`, `bench`, `race`.
+
+mod race;
 
 use std::env;
 use std::process::{Command, ExitCode, Stdio};
@@ -8,7 +10,8 @@ usage: cargo xtask COMMAND
 
   test     install what the tests need (Debian: Chromium for the report) and run all of them
   check    formatting, clippy and documentation, warnings as errors
-  bench    benchmarks of the kernels; takes the names of benches (all without)
+  bench    Criterion benchmarks of single operations; takes the names of benches (all without)
+  race     whole training steps beside PyTorch in a virtual environment, in alternation
 ";
 
 fn main() -> ExitCode {
@@ -21,6 +24,7 @@ fn main() -> ExitCode {
         "test" => test(),
         "check" => check(),
         "bench" => bench(rest),
+        "race" => race::race(),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             Ok(())

@@ -1,0 +1,45 @@
+//! The load forecast's MC-dropout MLP: time of a training step.
+//!
+//! usage: mlp BATCH DRAWS MESH STEPS     prints the milliseconds of a step
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bayesmesh::loss::SquaredErrorOfMean;
+use bayesmesh::trainer::Memory;
+use bayesmesh::{Length, McDropout, Mesh, Posterior, Purpose, Settings, Stream, Trainer};
+use bayesmesh_data::load::LoadWindows;
+use bayesmesh_models::{Activation, MlpConfig};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [batch, draws, mesh, steps] = &arguments[..] else {
+        return Err("usage: mlp BATCH DRAWS MESH STEPS".into());
+    };
+    let steps: usize = steps.parse()?;
+    let mut series = vec![0.0; 170_000 + 120];
+    Stream::new(0, Purpose::Synthesis).fill_normal(0, &mut series);
+    let length = series.len();
+    let data = LoadWindows::new(Arc::new(series), 0..length, 96, 24, 1);
+    let network = MlpConfig {
+        inputs: 96,
+        hidden: vec![128, 128],
+        outputs: 24,
+        activation: Activation::Relu,
+        dropout: 0.1,
+    };
+    let posterior = McDropout::new(network.init(&Default::default())).initialised(0);
+    let settings = Settings {
+        samples: draws.parse()?,
+        batch: batch.parse()?,
+        mesh: mesh.parse::<Mesh>()?,
+        memory: Memory::Retain,
+        ..Settings::default()
+    };
+    let mut trainer = Trainer::new(posterior, SquaredErrorOfMean, settings);
+    trainer.fit(&data, None, Length::Steps(50))?;
+    let start = Instant::now();
+    trainer.fit(&data, None, Length::Steps(50 + steps))?;
+    println!("{}", start.elapsed().as_secs_f64() * 1e3 / steps as f64);
+    Ok(())
+}
