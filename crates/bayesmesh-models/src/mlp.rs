@@ -1,7 +1,8 @@
 //! The multi-layer perceptron of the load forecast.
 
 use bayesmesh::{Draw, Network};
-use burn::module::Module;
+use bayesmesh_kernels::ops::{self, Epilogue};
+use burn::module::{Module, Param};
 use burn::nn::{Linear, LinearConfig};
 use burn::tensor::{Device, Tensor, activation};
 
@@ -59,18 +60,27 @@ impl Network for Mlp {
     /// - input: `[rows, inputs]`
     /// - output: `[rows, outputs]`
     fn forward(&self, input: Tensor<2>, draw: &Draw) -> Tensor<2> {
+        let last = self.layers.len() - 1;
         let mut x = input;
-        for (index, layer) in self.layers.iter().enumerate() {
-            if index > 0 {
-                x = match self.activation {
-                    Activation::Relu => activation::relu(x),
-                    Activation::Tanh => activation::tanh(x),
-                    Activation::Gelu => activation::gelu(x),
-                };
-                x = draw.dropout(x, self.dropout);
-            }
-            x = layer.forward(x);
+        for layer in &self.layers[..last] {
+            let [_, units] = layer.weight.dims();
+            x = match self.activation {
+                Activation::Relu => {
+                    let mask = draw.mask(units, self.dropout);
+                    linear(layer, x, Epilogue { relu: true, mask, ..Epilogue::default() })
+                }
+                Activation::Tanh => draw.dropout(activation::tanh(sums(layer, x)), self.dropout),
+                Activation::Gelu => draw.dropout(activation::gelu(sums(layer, x)), self.dropout),
+            };
         }
-        x
+        sums(&self.layers[last], x)
     }
+}
+
+fn linear(layer: &Linear, x: Tensor<2>, epilogue: Epilogue) -> Tensor<2> {
+    ops::linear(x, layer.weight.val(), layer.bias.as_ref().map(Param::val), epilogue)
+}
+
+fn sums(layer: &Linear, x: Tensor<2>) -> Tensor<2> {
+    linear(layer, x, Epilogue::default())
 }
