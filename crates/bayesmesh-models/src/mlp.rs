@@ -60,27 +60,41 @@ impl Network for Mlp {
     /// - input: `[rows, inputs]`
     /// - output: `[rows, outputs]`
     fn forward(&self, input: Tensor<2>, draw: &Draw) -> Tensor<2> {
-        let last = self.layers.len() - 1;
+        self.pass(input, 1, draw)
+    }
+
+    fn forward_draws(&self, input: Tensor<2>, draw: &Draw) -> Tensor<2> {
+        self.pass(input, draw.count(), draw)
+    }
+}
+
+impl Mlp {
+    /// The forward pass. The sums of the first layer, which come before any dropout, are used for
+    /// `copies` draws.
+    fn pass(&self, input: Tensor<2>, mut copies: usize, draw: &Draw) -> Tensor<2> {
         let mut x = input;
-        for layer in &self.layers[..last] {
+        for (index, layer) in self.layers.iter().enumerate() {
             let [_, units] = layer.weight.dims();
-            x = match self.activation {
-                Activation::Relu => {
-                    let mask = draw.mask(units, self.dropout);
-                    linear(layer, x, Epilogue { relu: true, mask, ..Epilogue::default() })
-                }
-                Activation::Tanh => draw.dropout(activation::tanh(sums(layer, x)), self.dropout),
-                Activation::Gelu => draw.dropout(activation::gelu(sums(layer, x)), self.dropout),
-            };
+            let mut epilogue = Epilogue { copies, ..Epilogue::default() };
+            copies = 1;
+            let hidden = index + 1 < self.layers.len();
+            if hidden && self.activation == Activation::Relu {
+                epilogue.relu = true;
+                epilogue.mask = draw.mask(units, self.dropout);
+            }
+            x = linear(layer, x, epilogue);
+            if hidden {
+                x = match self.activation {
+                    Activation::Relu => x,
+                    Activation::Tanh => draw.dropout(activation::tanh(x), self.dropout),
+                    Activation::Gelu => draw.dropout(activation::gelu(x), self.dropout),
+                };
+            }
         }
-        sums(&self.layers[last], x)
+        x
     }
 }
 
 fn linear(layer: &Linear, x: Tensor<2>, epilogue: Epilogue) -> Tensor<2> {
     ops::linear(x, layer.weight.val(), layer.bias.as_ref().map(Param::val), epilogue)
-}
-
-fn sums(layer: &Linear, x: Tensor<2>) -> Tensor<2> {
-    linear(layer, x, Epilogue::default())
 }

@@ -76,6 +76,11 @@ impl Draw {
         self.index as usize
     }
 
+    /// How many draws are stacked along the first axis of a batch: this one and those after it.
+    pub fn count(&self) -> usize {
+        self.count as usize
+    }
+
     /// The stream of this draw for one purpose.
     pub fn stream(&self, purpose: Purpose) -> Stream {
         Stream::new(self.seed, purpose).at_step(self.step).at_draw(self.index)
