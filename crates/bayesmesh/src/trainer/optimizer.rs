@@ -87,7 +87,7 @@ pub(super) enum Optimizer {
     /// Adam and AdamW, as burn-optim has them, in one pass.
     Adam(Adam, Moments),
     /// That of burn-optim.
-    Sgd(Sgd, Option<<Sgd as BurnOptimizer>::State<1>>),
+    Sgd(Sgd, Option<Box<<Sgd as BurnOptimizer>::State<1>>>),
 }
 
 /// The names under which burn-optim keeps the state of Adam.
@@ -113,9 +113,10 @@ impl Optimizer {
                 let n = values.len();
                 let tensor =
                     |values: Vec<f32>| Tensor::<1>::from_data(TensorData::new(values, [n]), device);
+                let before = state.take().map(|state| *state);
                 let (updated, next) =
-                    sgd.step(rate, tensor(values.to_vec()), tensor(gradient), state.take());
-                *state = next;
+                    sgd.step(rate, tensor(values.to_vec()), tensor(gradient), before);
+                *state = next.map(Box::new);
                 let data = updated.into_data();
                 values.copy_from_slice(data.as_slice::<f32>().expect("single precision"));
             }
@@ -146,7 +147,7 @@ impl Optimizer {
                     .into(),
                 counters: [(TIME.to_owned(), moments.time as u64)].into(),
             },
-            Self::Sgd(_, state) => flatten(state.as_ref()),
+            Self::Sgd(_, state) => flatten(state.as_deref()),
         }
     }
 
@@ -172,7 +173,7 @@ impl Optimizer {
         }
         match self {
             Self::Adam(_, moments) => *moments = moments_of(saved)?,
-            Self::Sgd(_, state) => *state = unflatten(saved, device)?,
+            Self::Sgd(_, state) => *state = unflatten(saved, device)?.map(Box::new),
         }
         Ok(())
     }
@@ -196,4 +197,36 @@ fn another_optimiser() -> Error {
     Error::Mismatch(
         "the saved optimiser state belongs to another optimiser than the one chosen".to_owned(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burn::optim::AdamConfig;
+
+    #[test]
+    fn the_state_of_adam_has_the_names_and_numbers_of_burn_optim() {
+        let (values, gradient) = (vec![0.5, -2.0], vec![0.25, 3.0]);
+        let mut ours = OptimizerConfig::adam().build();
+        assert_eq!(ours.state(), OptimizerState::default());
+        ours.step(0.1, &mut values.clone(), gradient.clone(), &Device::default());
+
+        let tensor = |values: Vec<f32>| Tensor::<1>::from_data(&values[..], &Device::default());
+        let burns = AdamConfig::new().build();
+        let (_, state) = burns.step(0.1, tensor(values), tensor(gradient), None);
+        let mut sink = StateSink::default();
+        state.unwrap().state_flatten("", &mut sink);
+        let tensors = sink.tensors.into_iter().map(|(name, data)| (name, data.try_into_vec()));
+        let expected: BTreeMap<_, Vec<f32>> = tensors.map(|(name, v)| (name, v.unwrap())).collect();
+
+        assert_eq!(ours.state().tensors, expected);
+        assert_eq!(ours.state().counters.into_keys().collect::<Vec<_>>(), [TIME]);
+        assert!(sink.scalars.into_iter().any(|(name, _)| name == TIME));
+
+        let mut resumed = OptimizerConfig::adam().build();
+        resumed.restore(&ours.state(), 2, &Device::default()).unwrap();
+        assert_eq!(resumed.state(), ours.state());
+        let sgd = OptimizerState { counters: BTreeMap::new(), ..ours.state() };
+        assert!(resumed.restore(&sgd, 2, &Device::default()).is_err());
+    }
 }
