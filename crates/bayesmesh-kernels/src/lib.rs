@@ -2,8 +2,10 @@
 //!
 //! - [`stream`]: counter-based random numbers. Every number has an address; nobody stores noise.
 //! - [`gaussian`]: kernels of the mean-field Gaussian on slices: sampling, its gradient, KL.
-//! - [`ops`]: the same as differentiable operations on Burn tensors.
+//! - [`ops`]: differentiable operations on Burn tensors.
+//! - [`adam`]: the optimiser in one pass.
 
+pub mod adam;
 pub mod gaussian;
 pub mod ops;
 pub mod stream;

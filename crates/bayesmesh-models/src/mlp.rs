@@ -1,7 +1,8 @@
 //! The multi-layer perceptron of the load forecast.
 
 use bayesmesh::{Draw, Network};
-use burn::module::Module;
+use bayesmesh_kernels::ops::{self, Epilogue};
+use burn::module::{Module, Param};
 use burn::nn::{Linear, LinearConfig};
 use burn::tensor::{Device, Tensor, activation};
 
@@ -59,18 +60,41 @@ impl Network for Mlp {
     /// - input: `[rows, inputs]`
     /// - output: `[rows, outputs]`
     fn forward(&self, input: Tensor<2>, draw: &Draw) -> Tensor<2> {
+        self.pass(input, 1, draw)
+    }
+
+    fn forward_draws(&self, input: Tensor<2>, draw: &Draw) -> Tensor<2> {
+        self.pass(input, draw.count(), draw)
+    }
+}
+
+impl Mlp {
+    /// The forward pass. The sums of the first layer, which come before any dropout, are used for
+    /// `copies` draws.
+    fn pass(&self, input: Tensor<2>, mut copies: usize, draw: &Draw) -> Tensor<2> {
         let mut x = input;
         for (index, layer) in self.layers.iter().enumerate() {
-            if index > 0 {
-                x = match self.activation {
-                    Activation::Relu => activation::relu(x),
-                    Activation::Tanh => activation::tanh(x),
-                    Activation::Gelu => activation::gelu(x),
-                };
-                x = draw.dropout(x, self.dropout);
+            let [_, units] = layer.weight.dims();
+            let mut epilogue = Epilogue { copies, ..Epilogue::default() };
+            copies = 1;
+            let hidden = index + 1 < self.layers.len();
+            if hidden && self.activation == Activation::Relu {
+                epilogue.relu = true;
+                epilogue.mask = draw.mask(units, self.dropout);
             }
-            x = layer.forward(x);
+            x = linear(layer, x, epilogue);
+            if hidden {
+                x = match self.activation {
+                    Activation::Relu => x,
+                    Activation::Tanh => draw.dropout(activation::tanh(x), self.dropout),
+                    Activation::Gelu => draw.dropout(activation::gelu(x), self.dropout),
+                };
+            }
         }
         x
     }
+}
+
+fn linear(layer: &Linear, x: Tensor<2>, epilogue: Epilogue) -> Tensor<2> {
+    ops::linear(x, layer.weight.val(), layer.bias.as_ref().map(Param::val), epilogue)
 }

@@ -54,13 +54,14 @@ pub trait Dataset: Sync {
     /// The examples with these numbers, in this order, on the device.
     fn batch(&self, rows: &[usize], device: &Device) -> Result<(Self::Input, Self::Target)>;
 
-    /// A random variation of loaded inputs for training; by default there is none.
+    /// A random variation of loaded inputs for training; `None`, the default, leaves them as they
+    /// are, which lets draws share what they have in common.
     ///
     /// Take the numbers for example `rows[i]` from `stream` by an address made of `rows[i]`, not of
     /// `i`: then the result does not depend on how the batch is divided among ranks.
-    fn augment(&self, input: Self::Input, rows: &[usize], stream: &Stream) -> Self::Input {
-        let _ = (rows, stream);
-        input
+    fn augment(&self, input: &Self::Input, rows: &[usize], stream: &Stream) -> Option<Self::Input> {
+        let _ = (input, rows, stream);
+        None
     }
 }
 

@@ -76,6 +76,11 @@ impl Draw {
         self.index as usize
     }
 
+    /// How many draws are stacked along the first axis of a batch: this one and those after it.
+    pub fn count(&self) -> usize {
+        self.count as usize
+    }
+
     /// The stream of this draw for one purpose.
     pub fn stream(&self, purpose: Purpose) -> Stream {
         Stream::new(self.seed, purpose).at_step(self.step).at_draw(self.index)
@@ -90,19 +95,25 @@ impl Draw {
     ///
     /// - `x`, output: `[rows, ...]`
     pub fn dropout<const D: usize>(&self, x: Tensor<D>, probability: f64) -> Tensor<D> {
+        let units = x.shape().num_elements() / x.dims()[0].max(1);
+        match self.mask(units, probability) {
+            Some(mask) => ops::dropout(x, mask),
+            None => x,
+        }
+    }
+
+    /// The mask that [`dropout`](Draw::dropout) would use now, for operations that drop out on the
+    /// way ([`ops::linear`]); `None` where nothing is dropped. Counts as a dropout layer.
+    ///
+    /// `units` is the size of an example at this layer.
+    pub fn mask(&self, units: usize, probability: f64) -> Option<Mask> {
         let layer = self.dropout_calls.get();
         self.dropout_calls.set(layer + 1);
-        if !self.dropout {
-            return x;
-        }
-        let rows = x.dims()[0] / self.count as usize;
-        let units = x.shape().num_elements() / (rows * self.count as usize).max(1);
-        let mask = Mask {
+        (self.dropout && probability != 0.0).then(|| Mask {
             stream: self.stream(Purpose::Dropout).at_tensor(layer),
             draws: self.count,
             start: self.first_row * units as u64,
             probability: probability as f32,
-        };
-        ops::dropout(x, mask)
+        })
     }
 }

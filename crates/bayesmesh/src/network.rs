@@ -37,4 +37,20 @@ pub trait Network: Module {
     ///
     /// - output: `[rows, outputs]`
     fn forward(&self, input: Self::Input, draw: &Draw) -> Tensor<2>;
+
+    /// The outputs of all the [draws](Draw::count) that `draw` stands for, one draw after the
+    /// other, for a batch of inputs that is the same for all of them.
+    ///
+    /// By default [`forward`](Network::forward) on as many copies of the batch. A network that is
+    /// not random in its first layers may evaluate these only once.
+    ///
+    /// # Shapes
+    ///
+    /// - output: `[draws·rows, outputs]`
+    fn forward_draws(&self, input: Self::Input, draw: &Draw) -> Tensor<2> {
+        match draw.count() {
+            1 => self.forward(input, draw),
+            draws => self.forward(Rows::stack(vec![input; draws]), draw),
+        }
+    }
 }

@@ -9,7 +9,9 @@ use burn::backend::{Autodiff, Backend, Dispatch, Flex, TensorMetadata, backend_e
 use burn::tensor::{Tensor, TensorData};
 
 use super::flex;
-use crate::stream::Stream;
+use crate::stream::fill::Chunk;
+use crate::stream::simd::{Kernel, dispatch};
+use crate::stream::{Stream, unit};
 
 /// Inverted dropout: `y = x·m/(1−p)` with `m_i ~ Bernoulli(1−p)`, element `start + i` of the stream.
 ///
@@ -39,23 +41,58 @@ pub struct Mask {
 }
 
 impl Mask {
-    /// Writes `m/(1−p)`.
-    fn fill(&self, out: &mut [f32]) {
-        let keep = 1.0 - self.probability;
-        let factor = 1.0 / keep;
-        let block = out.len() / self.draws.max(1) as usize;
-        for (draw, out) in out.chunks_mut(block.max(1)).enumerate() {
-            self.stream.skip_draws(draw as u32).fill_bernoulli(self.start, keep, out);
+    /// `1/(1−p)`, by which what is kept grows.
+    pub(super) fn factor(&self) -> f32 {
+        1.0 / (1.0 - self.probability)
+    }
+
+    /// Multiplies by `m/(1−p)`.
+    pub(super) fn apply(&self, values: &mut [f32]) {
+        let block = values.len() / self.draws.max(1) as usize;
+        for (draw, values) in values.chunks_mut(block.max(1)).enumerate() {
+            let stream = self.stream.skip_draws(draw as u32);
+            stream.check_range(self.start, values.len());
+            dispatch(Apply { mask: *self, stream, values });
         }
-        out.iter_mut().for_each(|m| *m *= factor);
+    }
+}
+
+/// [`Mask::apply`] for one draw.
+struct Apply<'a> {
+    mask: Mask,
+    stream: Stream,
+    values: &'a mut [f32],
+}
+
+impl Kernel for Apply<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Self { mask, stream, mut values } = self;
+        let (keep, factor) = (1.0 - mask.probability, mask.factor());
+        let scale = |word| if unit(word) < keep { factor } else { 0.0 };
+        let mut chunk = Chunk::default();
+        let mut element = mask.start;
+        while !values.is_empty() {
+            let scales = chunk.generate(&stream, element, values.len(), |[a, b, c, d]| {
+                [scale(a), scale(b), scale(c), scale(d)]
+            });
+            let (now, rest) = values.split_at_mut(scales.len());
+            for (value, scale) in now.iter_mut().zip(scales) {
+                *value *= scale;
+            }
+            element += now.len() as u64;
+            values = rest;
+        }
     }
 }
 
 /// [`dropout`] from Burn's own operations, for devices without an implementation of their own.
 pub fn dropout_composed<const D: usize>(x: Tensor<D>, mask: Mask) -> Tensor<D> {
     let shape = x.shape();
-    let mut values = vec![0.0; shape.num_elements()];
-    mask.fill(&mut values);
+    let mut values = vec![1.0; shape.num_elements()];
+    mask.apply(&mut values);
     x.clone() * Tensor::<D>::from_data(TensorData::new(values, shape), &x.device())
 }
 
@@ -67,12 +104,9 @@ pub(crate) trait DropoutOps: Backend {
 impl DropoutOps for Flex {
     fn stream_dropout(x: FloatTensor<Self>, mask: Mask) -> FloatTensor<Self> {
         let x = flex::contiguous(x);
-        flex::build(x.shape(), |out| {
-            mask.fill(out);
-            for (out, x) in out.iter_mut().zip(flex::values(&x)) {
-                *out *= x;
-            }
-        })
+        let mut values = flex::values(&x).to_vec();
+        mask.apply(&mut values);
+        flex::from_vec(values, x.shape())
     }
 }
 

@@ -13,6 +13,12 @@ pub(super) fn is_flex(device: &Device) -> bool {
 pub(super) fn build(shape: Shape, write: impl FnOnce(&mut [f32])) -> FlexTensor {
     let mut values = vec![0.0f32; shape.num_elements()];
     write(&mut values);
+    from_vec(values, shape)
+}
+
+/// A tensor of these values, in row-major order.
+pub(super) fn from_vec(values: Vec<f32>, shape: Shape) -> FlexTensor {
+    debug_assert_eq!(values.len(), shape.num_elements());
     FlexTensor::new(Bytes::from_elems(values), Layout::contiguous(shape), DType::F32)
 }
 

@@ -7,7 +7,10 @@
 
 mod dropout;
 mod flex;
+mod linear;
+mod matrix;
 mod sample;
 
 pub use dropout::{Mask, dropout, dropout_composed};
+pub use linear::{Epilogue, linear, linear_composed};
 pub use sample::{sample, sample_composed};

@@ -205,6 +205,6 @@ impl Stream {
 
 /// The upper 24 bits as a number in `[0, 1)`.
 #[inline(always)]
-fn unit(word: u32) -> f32 {
+pub(crate) fn unit(word: u32) -> f32 {
     (word >> 8) as i32 as f32 * (1.0 / 16_777_216.0)
 }

@@ -139,10 +139,12 @@ struct Evaluated<N> {
 
 impl<P: Posterior, L: Loss> Objective<'_, P, L> {
     /// This rank's part of the sum over all ranks: gradients of the data term and of a Monte Carlo
-    /// KL, changes of running statistics, loss. `input` gives the inputs as a draw sees them.
+    /// KL, changes of running statistics, loss. `augmented` gives the inputs as a draw sees them,
+    /// where it sees others than `input`.
     pub fn accumulate(
         &self,
-        input: impl Fn(&Draw) -> <P::Network as Network>::Input,
+        input: &<P::Network as Network>::Input,
+        augmented: impl Fn(&Draw) -> Option<<P::Network as Network>::Input>,
         target: &L::Target,
     ) -> Result<Vec<f32>> {
         let snapshot = self.posterior.parameters().snapshot();
@@ -156,12 +158,14 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
         let evaluate = |draws: Range<usize>, tape: Tape| {
             let first = self.draw(draws.start).stacked(draws.len());
             let drawn = snapshot.draw(&first, tape);
-            let mut inputs: Vec<_> = draws.clone().map(|draw| input(&self.draw(draw))).collect();
-            let input = match inputs.len() {
-                1 => inputs.remove(0),
-                _ => Rows::stack(inputs),
+            let augmented = draws.clone().map(|draw| augmented(&self.draw(draw)));
+            let augmented: Vec<_> = augmented.collect();
+            let output = if augmented.iter().all(Option::is_none) {
+                drawn.network.forward_draws(input.clone(), &first)
+            } else {
+                let inputs = augmented.into_iter().map(|own| own.unwrap_or_else(|| input.clone()));
+                drawn.network.forward(Rows::stack(inputs.collect()), &first)
             };
-            let output = drawn.network.forward(input, &first);
             let summary = self.loss.summary(output, &group_target);
             Evaluated { draws, drawn, summary }
         };

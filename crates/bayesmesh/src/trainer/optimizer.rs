@@ -1,12 +1,12 @@
-//! The optimisers of burn-optim on the flat vector of trainable numbers.
+//! The optimisers on the flat vector of trainable numbers.
 
 use std::collections::BTreeMap;
 
+use bayesmesh_kernels::adam::{Adam, Decay, Moments};
 use burn::optim::decay::WeightDecayConfig;
 use burn::optim::momentum::MomentumConfig;
 use burn::optim::{
-    Adam, AdamConfig, AdamW, AdamWConfig, Optimizer as BurnOptimizer, RecordState, Sgd, SgdConfig,
-    StateSink, StateSource,
+    Optimizer as BurnOptimizer, RecordState, Sgd, SgdConfig, StateSink, StateSource,
 };
 use burn::tensor::{Device, Tensor, TensorData};
 
@@ -59,46 +59,41 @@ impl OptimizerConfig {
     }
 
     pub(super) fn build(self) -> Optimizer {
-        let decay =
-            |weight_decay: f32| (weight_decay > 0.0).then(|| WeightDecayConfig::new(weight_decay));
+        let adam = |betas, epsilon, decay| {
+            Optimizer::Adam(Adam { betas, epsilon, decay }, Moments::default())
+        };
         match self {
             Self::Adam { betas, epsilon, weight_decay } => {
-                let config = AdamConfig::new()
-                    .with_beta_1(betas.0)
-                    .with_beta_2(betas.1)
-                    .with_epsilon(epsilon)
-                    .with_weight_decay(decay(weight_decay));
-                Optimizer::Adam(config.build(), None)
+                adam(betas, epsilon, Decay::Penalty(weight_decay))
             }
             Self::AdamW { betas, epsilon, weight_decay } => {
-                let config = AdamWConfig::new()
-                    .with_beta_1(betas.0)
-                    .with_beta_2(betas.1)
-                    .with_epsilon(epsilon)
-                    .with_weight_decay(weight_decay);
-                Optimizer::AdamW(config.build(), None)
+                adam(betas, epsilon, Decay::Decoupled(weight_decay))
             }
             Self::Sgd { momentum, weight_decay } => {
                 let momentum = (momentum > 0.0)
                     .then(|| MomentumConfig::new().with_momentum(momentum).with_dampening(0.0));
-                let config =
-                    SgdConfig::new().with_momentum(momentum).with_weight_decay(decay(weight_decay));
+                let decay = (weight_decay > 0.0).then(|| WeightDecayConfig::new(weight_decay));
+                let config = SgdConfig::new().with_momentum(momentum).with_weight_decay(decay);
                 Optimizer::Sgd(config.build(), None)
             }
         }
     }
 }
 
-type State<O> = Option<<O as BurnOptimizer>::State<1>>;
-
-/// An optimiser of burn-optim with its state. All of them act element by element, so one step on
-/// the flat vector is a step on every tensor.
+/// An optimiser with its state. Each acts element by element, so one step on the flat vector is a
+/// step on every tensor.
 #[derive(Clone)]
 pub(super) enum Optimizer {
-    Adam(Adam, State<Adam>),
-    AdamW(AdamW, State<AdamW>),
-    Sgd(Sgd, State<Sgd>),
+    /// Adam and AdamW, as burn-optim has them, in one pass.
+    Adam(Adam, Moments),
+    /// That of burn-optim.
+    Sgd(Sgd, Option<Box<<Sgd as BurnOptimizer>::State<1>>>),
 }
+
+/// The names under which burn-optim keeps the state of Adam.
+const FIRST_MOMENT: &str = "momentum.moment_1";
+const SECOND_MOMENT: &str = "momentum.moment_2";
+const TIME: &str = "momentum.time";
 
 /// The state of an optimiser as named numbers, for checkpoints.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -112,27 +107,19 @@ pub(super) struct OptimizerState {
 impl Optimizer {
     /// Changes the values by one step.
     pub fn step(&mut self, rate: f64, values: &mut [f32], gradient: Vec<f32>, device: &Device) {
-        fn step<O: BurnOptimizer>(
-            optimizer: &O,
-            state: &mut State<O>,
-            rate: f64,
-            values: &mut [f32],
-            gradient: Vec<f32>,
-            device: &Device,
-        ) {
-            let n = values.len();
-            let tensor =
-                |values: Vec<f32>| Tensor::<1>::from_data(TensorData::new(values, [n]), device);
-            let (updated, next) =
-                optimizer.step(rate, tensor(values.to_vec()), tensor(gradient), state.take());
-            *state = next;
-            let data = updated.into_data();
-            values.copy_from_slice(data.as_slice::<f32>().expect("single precision"));
-        }
         match self {
-            Self::Adam(adam, state) => step(adam, state, rate, values, gradient, device),
-            Self::AdamW(adamw, state) => step(adamw, state, rate, values, gradient, device),
-            Self::Sgd(sgd, state) => step(sgd, state, rate, values, gradient, device),
+            Self::Adam(adam, moments) => adam.step(rate, values, &gradient, moments),
+            Self::Sgd(sgd, state) => {
+                let n = values.len();
+                let tensor =
+                    |values: Vec<f32>| Tensor::<1>::from_data(TensorData::new(values, [n]), device);
+                let before = state.take().map(|state| *state);
+                let (updated, next) =
+                    sgd.step(rate, tensor(values.to_vec()), tensor(gradient), before);
+                *state = next.map(Box::new);
+                let data = updated.into_data();
+                values.copy_from_slice(data.as_slice::<f32>().expect("single precision"));
+            }
         }
     }
 
@@ -153,9 +140,14 @@ impl Optimizer {
             OptimizerState { tensors: tensors.collect(), counters: counters.collect() }
         }
         match self {
-            Self::Adam(_, state) => flatten(state.as_ref()),
-            Self::AdamW(_, state) => flatten(state.as_ref()),
-            Self::Sgd(_, state) => flatten(state.as_ref()),
+            Self::Adam(_, moments) if moments.time == 0 => OptimizerState::default(),
+            Self::Adam(_, moments) => OptimizerState {
+                tensors: [(FIRST_MOMENT, &moments.first), (SECOND_MOMENT, &moments.second)]
+                    .map(|(name, values)| (name.to_owned(), values.clone()))
+                    .into(),
+                counters: [(TIME.to_owned(), moments.time as u64)].into(),
+            },
+            Self::Sgd(_, state) => flatten(state.as_deref()),
         }
     }
 
@@ -170,13 +162,7 @@ impl Optimizer {
                 let data = TensorData::new(values.clone(), [values.len()]);
                 source.insert_tensor(name.clone(), data);
             }
-            let state = S::state_unflatten("", &mut source, device).ok_or_else(|| {
-                Error::Mismatch(
-                    "the saved optimiser state belongs to another optimiser than the one chosen"
-                        .to_owned(),
-                )
-            })?;
-            Ok(Some(state))
+            S::state_unflatten("", &mut source, device).map(Some).ok_or_else(another_optimiser)
         }
         if let Some((name, values)) = saved.tensors.iter().find(|(_, v)| v.len() != len) {
             return Err(Error::Mismatch(format!(
@@ -186,10 +172,61 @@ impl Optimizer {
             )));
         }
         match self {
-            Self::Adam(_, state) => *state = unflatten(saved, device)?,
-            Self::AdamW(_, state) => *state = unflatten(saved, device)?,
-            Self::Sgd(_, state) => *state = unflatten(saved, device)?,
+            Self::Adam(_, moments) => *moments = moments_of(saved)?,
+            Self::Sgd(_, state) => *state = unflatten(saved, device)?.map(Box::new),
         }
         Ok(())
+    }
+}
+
+/// The moments of Adam in a saved state; an empty one is that before the first step.
+fn moments_of(saved: &OptimizerState) -> Result<Moments> {
+    if saved.tensors.is_empty() && saved.counters.is_empty() {
+        return Ok(Moments::default());
+    }
+    let moment = |name| saved.tensors.get(name).cloned().ok_or_else(another_optimiser);
+    let time = saved.counters.get(TIME).ok_or_else(another_optimiser)?;
+    Ok(Moments {
+        time: *time as usize,
+        first: moment(FIRST_MOMENT)?,
+        second: moment(SECOND_MOMENT)?,
+    })
+}
+
+fn another_optimiser() -> Error {
+    Error::Mismatch(
+        "the saved optimiser state belongs to another optimiser than the one chosen".to_owned(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burn::optim::AdamConfig;
+
+    #[test]
+    fn the_state_of_adam_has_the_names_and_numbers_of_burn_optim() {
+        let (values, gradient) = (vec![0.5, -2.0], vec![0.25, 3.0]);
+        let mut ours = OptimizerConfig::adam().build();
+        assert_eq!(ours.state(), OptimizerState::default());
+        ours.step(0.1, &mut values.clone(), gradient.clone(), &Device::default());
+
+        let tensor = |values: Vec<f32>| Tensor::<1>::from_data(&values[..], &Device::default());
+        let burns = AdamConfig::new().build();
+        let (_, state) = burns.step(0.1, tensor(values), tensor(gradient), None);
+        let mut sink = StateSink::default();
+        state.unwrap().state_flatten("", &mut sink);
+        let tensors = sink.tensors.into_iter().map(|(name, data)| (name, data.try_into_vec()));
+        let expected: BTreeMap<_, Vec<f32>> = tensors.map(|(name, v)| (name, v.unwrap())).collect();
+
+        assert_eq!(ours.state().tensors, expected);
+        assert_eq!(ours.state().counters.into_keys().collect::<Vec<_>>(), [TIME]);
+        assert!(sink.scalars.into_iter().any(|(name, _)| name == TIME));
+
+        let mut resumed = OptimizerConfig::adam().build();
+        resumed.restore(&ours.state(), 2, &Device::default()).unwrap();
+        assert_eq!(resumed.state(), ours.state());
+        let sgd = OptimizerState { counters: BTreeMap::new(), ..ours.state() };
+        assert!(resumed.restore(&sgd, 2, &Device::default()).is_err());
     }
 }
