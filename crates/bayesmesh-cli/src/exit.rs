@@ -39,14 +39,27 @@ pub fn report(error: &anyhow::Error, json: bool) -> ExitCode {
     ExitCode::from(code)
 }
 
+/// Prints what the command line is not, or the help that it asks for, and gives the exit code.
+pub fn refuse(error: &clap::Error) -> ExitCode {
+    // Where standard error is closed there is nobody to tell.
+    let _ = error.print();
+    let code = error.exit_code() as u8;
+    if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
+        let text = error.render().to_string();
+        let text = text.trim_start_matches("error: ").trim_end();
+        println!("{}", json!({ "error": text, "exit_code": code }));
+    }
+    ExitCode::from(code)
+}
+
 fn code(error: &anyhow::Error) -> u8 {
     for cause in error.chain() {
         if cause.is::<Interrupted>() {
             return 130;
         } else if cause.is::<Usage>() || cause.is::<RecipeError>() {
             return 2;
-        } else if cause.is::<LoadError>() {
-            return 3;
+        } else if let Some(error) = cause.downcast_ref::<LoadError>() {
+            return if matches!(error, LoadError::Setting(_)) { 2 } else { 3 };
         } else if cause.is::<RunError>() || cause.is::<CheckpointError>() || cause.is::<FileError>()
         {
             return 4;

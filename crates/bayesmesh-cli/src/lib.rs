@@ -19,7 +19,10 @@ use clap::Parser;
 
 /// Reads the command line, does what it says and returns the exit code.
 pub fn main() -> ExitCode {
-    let arguments = args::Arguments::parse();
+    let arguments = match args::Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return exit::refuse(&error),
+    };
     let json = arguments.json;
     match commands::run(arguments) {
         Ok(result) => {

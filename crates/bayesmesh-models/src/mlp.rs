@@ -54,6 +54,7 @@ pub struct Mlp {
 
 impl Network for Mlp {
     type Input = Tensor<2>;
+    const STACKS_DRAWS: bool = true;
 
     /// # Shapes
     ///

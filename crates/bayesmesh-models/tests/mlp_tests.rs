@@ -41,7 +41,7 @@ fn it_is_linear_layers_with_activation_and_dropout_between() {
         let mut layers = Layers::default();
         network.visit(&mut layers);
         let [w0, b0, w1, b1, w2, b2] = layers.0.try_into().unwrap();
-        let draw = || Draw::new(5, 2, 1).with_first_row(4);
+        let draw = || Draw::new(5, 2, 1).with_rows(4..10);
         let x = numbers(0, [6, 10]);
         let by_hand = draw();
         let hidden = |sums: Tensor<2>| {

@@ -1,6 +1,7 @@
 //! One Monte Carlo sample of everything that is random.
 
 use std::cell::Cell;
+use std::ops::Range;
 
 use bayesmesh_kernels::ops::{self, Mask};
 use bayesmesh_kernels::stream::{Purpose, Stream};
@@ -21,7 +22,8 @@ pub struct Draw {
     step: u32,
     index: u32,
     count: u32,
-    first_row: u64,
+    /// The rows of the whole batch that this part of it has; unknown where it is empty.
+    rows: Range<usize>,
     dropout: bool,
     dropout_calls: Cell<u32>,
 }
@@ -29,15 +31,7 @@ pub struct Draw {
 impl Draw {
     /// Draw `index` of training step `step`.
     pub fn new(seed: u64, step: u32, index: u32) -> Self {
-        Self {
-            seed,
-            step,
-            index,
-            count: 1,
-            first_row: 0,
-            dropout: true,
-            dropout_calls: Cell::new(0),
-        }
+        Self { seed, step, index, count: 1, rows: 0..0, dropout: true, dropout_calls: Cell::new(0) }
     }
 
     /// Draw `index` for prediction: the same posterior, other random numbers than any step.
@@ -45,12 +39,12 @@ impl Draw {
         Self::new(seed, PREDICTION, index)
     }
 
-    /// The same draw for a part of a batch that starts at row `first_row` of the whole.
+    /// The same draw for a part of a batch: these rows of the whole.
     ///
     /// What is random per example is addressed by its row in the whole batch, so that a data shard
     /// sees the numbers that the whole batch would see.
-    pub fn with_first_row(mut self, first_row: usize) -> Self {
-        self.first_row = first_row as u64;
+    pub fn with_rows(mut self, rows: Range<usize>) -> Self {
+        self.rows = rows;
         self
     }
 
@@ -93,9 +87,18 @@ impl Draw {
     ///
     /// # Shapes
     ///
-    /// - `x`, output: `[rows, ...]`
+    /// - `x`, output: `[rows, ...]`, or the rows divided further along the first axis, e.g.
+    ///   `[rows·windows, ...]`
+    ///
+    /// # Panics
+    ///
+    /// If the probability is not in `[0, 1)`.
     pub fn dropout<const D: usize>(&self, x: Tensor<D>, probability: f64) -> Tensor<D> {
-        let units = x.shape().num_elements() / x.dims()[0].max(1);
+        let rows = match self.rows.len() {
+            0 => x.dims()[0],
+            rows => rows * self.count as usize,
+        };
+        let units = x.shape().num_elements() / rows.max(1);
         match self.mask(units, probability) {
             Some(mask) => ops::dropout(x, mask),
             None => x,
@@ -106,13 +109,21 @@ impl Draw {
     /// way ([`ops::linear`]); `None` where nothing is dropped. Counts as a dropout layer.
     ///
     /// `units` is the size of an example at this layer.
+    ///
+    /// # Panics
+    ///
+    /// If the probability is not in `[0, 1)`.
     pub fn mask(&self, units: usize, probability: f64) -> Option<Mask> {
+        assert!(
+            (0.0..1.0).contains(&probability),
+            "a dropout probability of {probability} is not possible; choose one from 0 to below 1"
+        );
         let layer = self.dropout_calls.get();
         self.dropout_calls.set(layer + 1);
         (self.dropout && probability != 0.0).then(|| Mask {
             stream: self.stream(Purpose::Dropout).at_tensor(layer),
             draws: self.count,
-            start: self.first_row * units as u64,
+            start: (self.rows.start * units) as u64,
             probability: probability as f32,
         })
     }

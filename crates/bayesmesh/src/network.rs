@@ -38,6 +38,11 @@ pub trait Network: Module {
     /// - output: `[rows, outputs]`
     fn forward(&self, input: Self::Input, draw: &Draw) -> Tensor<2>;
 
+    /// Whether several draws may go through [`forward`](Network::forward) as one batch of
+    /// `draws·rows` rows, which is faster for small networks under Monte Carlo dropout. Say so only
+    /// if [`Draw::dropout`] and [`Draw::mask`] are all the randomness of the forward pass.
+    const STACKS_DRAWS: bool = false;
+
     /// The outputs of all the [draws](Draw::count) that `draw` stands for, one draw after the
     /// other, for a batch of inputs that is the same for all of them.
     ///

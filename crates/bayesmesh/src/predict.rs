@@ -4,7 +4,7 @@ use bayesmesh_comm::{Communicator, MeshComm, Operation, Reduce, share};
 use burn::tensor::Tensor;
 use burn::tensor::activation::softmax;
 
-use crate::data::{Dataset, Target, Truth};
+use crate::data::{Dataset, Rows, Target, Truth};
 use crate::draw::Draw;
 use crate::error::{Error, Result};
 use crate::loss::Reading;
@@ -132,6 +132,7 @@ impl Predictive {
     /// networks that do not predict it themselves.
     #[must_use]
     pub fn with_noise(mut self, std: &[f64]) -> Self {
+        assert_eq!(std.len(), self.outputs, "one deviation for each output");
         self.noise_variances.resize(self.values.len(), 0.0);
         for (cell, variance) in self.noise_variances.iter_mut().enumerate() {
             *variance += std[cell % self.outputs].powi(2) as f32;
@@ -145,6 +146,7 @@ impl Predictive {
     /// without noise from the share of draws below the truth, ties counting half.
     pub fn pit(&self, truth: &[f32]) -> Vec<f64> {
         let cells = self.cells();
+        assert_eq!(truth.len(), cells, "one true value for each row and output");
         let below = |value: f32, truth: f32| match value.partial_cmp(&truth) {
             Some(std::cmp::Ordering::Less) => 1.0,
             Some(std::cmp::Ordering::Equal) => 0.5,
@@ -284,7 +286,8 @@ fn predict_rows<P: Posterior>(
     let mut local = Vec::new();
     let mut shape = [0; 2];
     for index in share(draws, comm.size(), comm.rank()) {
-        let draw = Draw::for_prediction(seed, index as u32).with_first_row(first_row);
+        let draw =
+            Draw::for_prediction(seed, index as u32).with_rows(first_row..first_row + input.rows());
         let output = read_output(&snapshot, reading, &posterior.adapt(draw), input.clone());
         shape = output.dims();
         local.extend(to_vec(output));

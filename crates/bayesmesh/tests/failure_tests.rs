@@ -3,11 +3,11 @@
 mod common;
 
 use bayesmesh::loss::{GaussianOfDraws, SquaredErrorOfMean};
-use bayesmesh::trainer::{Length, Schedule};
+use bayesmesh::trainer::{Length, OptimizerConfig, Schedule};
 use bayesmesh::{
     Dataset, Draw, Error, McDropout, Network, Posterior, Result, Settings, TensorDataset, Trainer,
 };
-use burn::module::Module;
+use burn::module::{Module, Param};
 use burn::nn::{Linear, LinearConfig};
 use burn::tensor::{Device, Tensor};
 use common::{Mlp, numbers, regression};
@@ -43,6 +43,11 @@ fn settings_that_do_not_fit_are_refused_before_training() {
     told(Settings { clip_norm: Some(0.0), ..settings("1x1") }, &["clip_norm", "0"]);
     let rate = Schedule::Constant { rate: -1.0 };
     told(Settings { schedule: rate, ..settings("1x1") }, &["learning rate", "-1"]);
+    let falling = Schedule::Cosine { rate: 0.1, warmup: 0, total: 9, floor: -1e-3 };
+    told(Settings { schedule: falling, ..settings("1x1") }, &["floor", "-0.001"]);
+    let adam = OptimizerConfig::Adam { betas: (1.0, 0.9), epsilon: 1e-8, weight_decay: 0.0 };
+    told(Settings { optimizer: adam, ..settings("1x1") }, &["betas", "1.0"]);
+    told(Settings { validation_draws: Some(0), ..settings("1x1") }, &["validation draws"]);
 }
 
 #[test]
@@ -60,7 +65,7 @@ fn the_gaussian_of_draws_needs_two_draws_in_all_or_on_every_rank() {
 }
 
 #[test]
-fn a_number_that_is_not_finite_stops_every_rank_and_names_step_and_tensor() {
+fn a_loss_that_is_not_finite_stops_every_rank_and_names_the_step() {
     let mut inputs = numbers(0, [20, 5]);
     inputs = inputs.slice_fill([7..8, 2..3], f32::NAN);
     let data = TensorDataset::new(inputs, numbers(1, [20, 3])).unwrap();
@@ -69,12 +74,64 @@ fn a_number_that_is_not_finite_stops_every_rank_and_names_step_and_tensor() {
         let before = trainer.posterior().parameters().values().to_vec();
         let error = trainer.fit(&data, None, Length::Steps(20)).unwrap_err();
         let Error::NotFinite { step, what } = &error else { panic!("{error}") };
-        assert!(*step < 20 && what.contains("first.weight"), "{error}");
+        assert!(*step < 20 && what.contains("the loss"), "{error}");
         // The trainer stands at the last complete step.
         assert_eq!(trainer.step(), *step);
         let values = trainer.posterior().parameters().values();
         assert!(values.iter().all(|v| v.is_finite()));
         assert_eq!(*step == 0, before == values);
+    }
+}
+
+/// Finite outputs with a gradient that is not: the slope of a root at zero.
+#[derive(Module, Debug)]
+struct Rooted {
+    linear: Linear,
+    root: Param<Tensor<1>>,
+}
+
+impl Network for Rooted {
+    type Input = Tensor<2>;
+
+    fn forward(&self, input: Tensor<2>, _draw: &Draw) -> Tensor<2> {
+        self.linear.forward(input) + self.root.val().abs().sqrt().unsqueeze_dim(0)
+    }
+}
+
+#[test]
+fn a_gradient_that_is_not_finite_names_its_tensor() {
+    let device = Device::default();
+    let network = Rooted {
+        linear: LinearConfig::new(5, 3).init(&device),
+        root: Param::from_tensor(Tensor::zeros([3], &device)),
+    };
+    for mesh in ["1x1", "2x1"] {
+        let posterior = bayesmesh::Point::new(network.clone());
+        let mut trainer = Trainer::new(posterior, SquaredErrorOfMean, settings(mesh));
+        let error = trainer.fit(&regression(20), None, Length::Steps(3)).unwrap_err();
+        let message = error.to_string();
+        assert!(message.contains("step 0: the gradient of root"), "{message}");
+    }
+}
+
+#[test]
+fn outputs_that_do_not_fit_the_targets_are_an_error() {
+    fn told<L: bayesmesh::Loss<Target = Tensor<2>>>(outputs: usize, loss: L) -> String {
+        let posterior = McDropout::new(Mlp::new(5, 8, outputs, 0.3)).initialised(1);
+        let mut trainer = Trainer::new(posterior, loss, settings("2x1"));
+        let outcome = trainer.fit(&regression(20), None, Length::Steps(1));
+        outcome.expect_err("an error").to_string()
+    }
+    use bayesmesh::loss::{EnsembleCrps, Expected, ExpectedSquaredError, Gaussian, Mixture};
+    for message in [
+        told(1, SquaredErrorOfMean),
+        told(4, ExpectedSquaredError),
+        told(1, GaussianOfDraws::default()),
+        told(6, EnsembleCrps::default()),
+        told(7, Expected(Gaussian)),
+        told(3, Mixture::new(Gaussian)),
+    ] {
+        assert!(message.contains("outputs for an example"), "{message}");
     }
 }
 

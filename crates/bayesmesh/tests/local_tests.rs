@@ -53,8 +53,10 @@ fn by_hand(start: &[f32], ranks: usize, samples: usize) -> Vec<f32> {
                 .collect();
             let [mean_w, log_w, mean_b, log_b] = &leaves[..] else { unreachable!() };
             let mut probabilities = Tensor::<2>::zeros([EXAMPLES, 3], &device);
-            let local = samples / ranks;
-            for draw in rank * local..(rank + 1) * local {
+            // Shares as equal as they can be, the first ones larger.
+            let local = samples / ranks + usize::from(rank < samples % ranks);
+            let first = rank * (samples / ranks) + rank.min(samples % ranks);
+            for draw in first..first + local {
                 let noise = |tensor: usize| {
                     let n: usize = SHAPES[tensor].iter().product();
                     let mut noise = vec![0.0; n];
@@ -82,10 +84,12 @@ fn by_hand(start: &[f32], ranks: usize, samples: usize) -> Vec<f32> {
             let flat = leaves.iter().flat_map(|leaf| {
                 leaf.grad(&gradients).unwrap().into_data().try_into_vec::<f32>().unwrap()
             });
-            sum.iter_mut().zip(flat).for_each(|(sum, g)| *sum += f64::from(g));
+            // The mean over ranks, weighted by their draws where these are not the same.
+            let weight = local as f64 / samples as f64;
+            sum.iter_mut().zip(flat).for_each(|(sum, g)| *sum += weight * f64::from(g));
         }
         for (value, sum) in values.iter_mut().zip(&sum) {
-            *value -= (RATE * sum / ranks as f64) as f32;
+            *value -= (RATE * sum) as f32;
         }
     }
     values
@@ -123,8 +127,11 @@ fn local_mode_is_the_papers_algorithm() {
         .initialised(2);
     let start = posterior.parameters().values().to_vec();
 
-    for (ranks, samples) in [(1, 4), (2, 4), (4, 4), (2, 6)] {
-        let mesh = Mesh::samples(ranks).unwrap();
+    // Rows are independent, so data ranks change nothing.
+    for (ranks, data, samples) in
+        [(1, 1, 4), (2, 1, 4), (4, 1, 4), (2, 1, 6), (3, 1, 7), (2, 2, 6), (1, 3, 4)]
+    {
+        let mesh = Mesh::new(ranks, data).unwrap();
         let hand = by_hand(&start, ranks, samples);
         let local = by_trainer(&posterior, mesh, samples, false);
         let error = distance(&hand, &local);

@@ -2,16 +2,19 @@
 
 mod common;
 
+use std::ops::Range;
+
 use bayesmesh::loss::{
     Categorical, EnsembleCrps, Expected, ExpectedSquaredError, Gaussian, GaussianOfDraws, Mixture,
     Quantile, SquaredErrorOfMean, StudentT,
 };
 use bayesmesh::posterior::{InitialStd, Kl};
-use bayesmesh::trainer::{Length, Memory, OptimizerConfig, Schedule};
+use bayesmesh::trainer::{Augment, Length, Memory, OptimizerConfig, Schedule};
 use bayesmesh::{
-    Dataset, Loss, McDropout, MeanField, Mesh, Network, Posterior, Prior, Reduce, Settings, Trainer,
+    Dataset, Loss, McDropout, MeanField, Mesh, Network, Posterior, Prior, Reduce, Result, Settings,
+    Stream, TensorDataset, Trainer,
 };
-use burn::tensor::Tensor;
+use burn::tensor::{Device, Tensor, TensorData};
 use common::{Mlp, classification, distance, regression};
 
 const MESHES: [&str; 12] =
@@ -65,12 +68,25 @@ where
     let serial = train(&posterior, &loss, data, &settings);
     let moved = distance(posterior.parameters().values(), &serial);
     assert!(moved > 1e-3, "five steps changed nothing: {moved}");
+    // Tensor by tensor, means and deviations apart, so that small numbers count too.
+    let tensors: Vec<Range<usize>> = posterior
+        .parameters()
+        .slots()
+        .iter()
+        .flat_map(|slot| {
+            let (start, middle) = (slot.range.start, slot.range.start + slot.len());
+            [start..middle, middle..slot.range.end]
+        })
+        .filter(|range| !range.is_empty())
+        .collect();
     for mesh in MESHES {
         for memory in [Memory::Retain, Memory::Recompute] {
             let settings = Settings { mesh: mesh.parse().unwrap(), memory, ..settings.clone() };
             let parallel = train(&posterior, &loss, data, &settings);
-            let error = distance(&serial, &parallel);
-            assert!(error <= 1e-5, "{mesh}, {memory:?}: off by {error}");
+            for range in &tensors {
+                let error = distance(&serial[range.clone()], &parallel[range.clone()]);
+                assert!(error <= 1e-5, "{mesh}, {memory:?}, {range:?}: off by {error}");
+            }
         }
     }
 }
@@ -168,6 +184,57 @@ fn adam_and_adamw() {
             Settings { optimizer, schedule: Schedule::Constant { rate: 1e-3 }, ..settings() };
         assert_mesh_independent(mean_field(3), SquaredErrorOfMean, &regression(40), settings);
     }
+}
+
+/// Inputs jittered by the stream, example by example.
+struct Jittered(TensorDataset<Tensor<2>, Tensor<2>>);
+
+impl Dataset for Jittered {
+    type Input = Tensor<2>;
+    type Target = Tensor<2>;
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn batch(&self, rows: &[usize], device: &Device) -> Result<(Tensor<2>, Tensor<2>)> {
+        self.0.batch(rows, device)
+    }
+
+    fn augment(&self, input: &Tensor<2>, rows: &[usize], stream: &Stream) -> Option<Tensor<2>> {
+        let [_, columns] = input.dims();
+        let mut noise = vec![0.0; rows.len() * columns];
+        for (row, noise) in rows.iter().zip(noise.chunks_mut(columns)) {
+            stream.fill_normal((row * columns) as u64, noise);
+        }
+        let noise = TensorData::new(noise, [rows.len(), columns]);
+        Some(input.clone() + Tensor::from_data(noise, &input.device()) * 0.3)
+    }
+}
+
+#[test]
+fn augmentation_per_draw_does_not_depend_on_the_mesh() {
+    let data = Jittered(regression(40));
+    assert_mesh_independent(mean_field(3), ExpectedSquaredError, &data, settings());
+    // Stacked draws, each with an augmentation of its own.
+    let posterior = McDropout::new(Mlp::new(5, 8, 3, 0.3)).initialised(1);
+    assert_mesh_independent(posterior, SquaredErrorOfMean, &data, settings());
+}
+
+#[test]
+fn augmentation_can_be_shared_by_all_draws_or_by_those_of_a_rank() {
+    let (posterior, data) = (mean_field(3), Jittered(regression(40)));
+    let run = |augment: Augment, mesh: &str| {
+        let settings = Settings { augment, mesh: mesh.parse().unwrap(), ..settings() };
+        train(&posterior, &ExpectedSquaredError, &data, &settings)
+    };
+    let shared = run(Augment::Shared, "1x1");
+    assert!(distance(&shared, &run(Augment::Shared, "3x1")) < 1e-5);
+    assert!(distance(&shared, &run(Augment::Shared, "2x2")) < 1e-5);
+    // On one rank "those of a rank" are all.
+    assert!(distance(&shared, &run(Augment::PerRank, "1x1")) < 1e-5);
+    assert!(distance(&shared, &run(Augment::PerRank, "2x1")) > 1e-4);
+    assert!(distance(&shared, &run(Augment::PerDraw, "1x1")) > 1e-4);
 }
 
 /// With draws in power-of-two blocks, the fixed tree gives the same bits on any number of ranks.

@@ -256,6 +256,15 @@ fn draws_differ_between_but_not_within_addresses() {
     }
 }
 
+/// Rows that are divided further along the first axis still have the masks of their rows.
+#[test]
+fn a_shard_of_folded_rows_is_dropped_as_in_the_whole() {
+    let x = numbers(3, [8 * 5, 3]);
+    let whole = Draw::new(1, 0, 0).with_rows(0..8).dropout(x.clone(), 0.5);
+    let part = Draw::new(1, 0, 0).with_rows(4..8).dropout(x.narrow(0, 4 * 5, 4 * 5), 0.5);
+    whole.narrow(0, 4 * 5, 4 * 5).into_data().assert_eq(&part.into_data(), true);
+}
+
 #[test]
 fn a_point_estimate_drops_out_in_training_only() {
     let posterior = Point::new(Mlp::new(5, 8, 3, 0.5)).initialised(0);

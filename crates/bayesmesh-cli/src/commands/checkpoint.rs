@@ -2,23 +2,18 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
-use bayesmesh::checkpoint::{Checkpoint, Group, Store};
+use anyhow::Result;
+use bayesmesh::checkpoint::{Checkpoint, Group};
 use serde_json::{Value, json};
 
-use crate::exit::Usage;
+use super::evaluate::latest_checkpoint;
 use crate::run::RunFolder;
 use crate::say;
 
 /// Shows what a checkpoint holds.
 pub fn inspect(path: &Path) -> Result<Value> {
     let (path, checkpoint) = match path.is_dir() {
-        true => {
-            let folder = RunFolder::open(path)?;
-            let latest = Store::open(folder.checkpoints())?.latest()?;
-            let none = || Usage(format!("{} has no checkpoint yet", path.display()));
-            latest.found.with_context(none)?
-        }
+        true => latest_checkpoint(&RunFolder::open(path)?)?,
         false => (path.to_path_buf(), Checkpoint::load(path)?),
     };
     let digest = checkpoint.digest();

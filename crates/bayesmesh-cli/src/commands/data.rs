@@ -58,6 +58,8 @@ fn fetch_load(out: &Path, from: Option<&str>) -> Result<Value> {
     let source = from.unwrap_or(LOAD);
     let partial = out.with_extension("part");
     if Path::new(source).is_file() {
+        // Refused under its own name, and before anything is written.
+        load::read(source)?;
         std::fs::copy(source, &partial)
             .map_err(|error| FileError::new(&partial, "write", &error))?;
     } else if !source.contains("://") {

@@ -1,8 +1,10 @@
 //! `bayesmesh evaluate`, and the end of every training.
 
+use std::path::PathBuf;
+
 use anyhow::{Context, Result};
 use bayesmesh::Mesh;
-use bayesmesh::checkpoint::Store;
+use bayesmesh::checkpoint::{Checkpoint, Store};
 use bayesmesh_report::format_number;
 use serde_json::{Map, Value, json};
 
@@ -39,13 +41,7 @@ impl TrainedRun {
         let recipe = Recipe::load(&folder.recipe(), &[])?;
         let mesh: Mesh = mesh(ranks, recipe.train.samples)?;
         let mut trainer = trainer(&recipe, mesh, 1)?;
-        let latest = Store::open(folder.checkpoints())?.latest()?;
-        for problem in &latest.skipped {
-            eprintln!("warning: {problem}");
-        }
-        let (path, checkpoint) = latest.found.ok_or_else(|| {
-            Usage(format!("{} has no checkpoint yet; train it first", folder.path().display()))
-        })?;
+        let (path, checkpoint) = latest_checkpoint(&folder)?;
         trainer.restore(&checkpoint, &path)?;
         Ok(Self { folder, recipe, trainer })
     }
@@ -60,6 +56,20 @@ impl TrainedRun {
         let noise = value["noise_mw"].as_array().with_context(remedy)?;
         Ok(noise.iter().map(|n| n.as_f64().unwrap_or(0.0)).collect())
     }
+}
+
+/// The newest readable checkpoint of a run; a warning for each damaged one that is newer. Where all
+/// are damaged, the error of the newest.
+pub fn latest_checkpoint(folder: &RunFolder) -> Result<(PathBuf, Checkpoint)> {
+    let latest = Store::open(folder.checkpoints())?.latest()?;
+    let Some(found) = latest.found else {
+        let none = format!("{} has no checkpoint yet; train it first", folder.path().display());
+        return Err(latest.skipped.into_iter().next().map_or(Usage(none).into(), Into::into));
+    };
+    for problem in &latest.skipped {
+        eprintln!("warning: {problem}");
+    }
+    Ok(found)
 }
 
 /// Scores a run on its test data and writes its report anew.

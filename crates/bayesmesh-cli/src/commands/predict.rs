@@ -78,7 +78,7 @@ pub fn predict(arguments: args::Predict) -> Result<Value> {
         [mean, std].into_iter().chain(quantiles).collect::<Vec<f32>>()
     });
     let values: Vec<f32> = values.collect();
-    let quantiles = arguments.quantiles.iter().map(|q| format!("q{}", 100.0 * q));
+    let quantiles = arguments.quantiles.iter().map(|q| format!("q{}", percent(*q)));
     let rows = Rows {
         origins: starts.iter().map(|&start| series.time(start + inputs - 1)).collect(),
         step_seconds: series.step_seconds,
@@ -96,6 +96,11 @@ pub fn predict(arguments: args::Predict) -> Result<Value> {
     file.commit().map_err(io)?;
     eprintln!("{} forecasts of {} values: {}", starts.len(), forecast.outputs, out.display());
     Ok(json!({ "out": out, "forecasts": starts.len(), "draws": draws, "columns": rows.columns }))
+}
+
+/// A level in percent, without the rounding of the product: 33.3 for 0.333.
+fn percent(level: f64) -> f64 {
+    (1e8 * level).round() / 1e6
 }
 
 enum Format {

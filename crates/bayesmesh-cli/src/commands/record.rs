@@ -23,8 +23,8 @@ const COLUMNS: [&str; 9] = [
     "validation_gaussian_nll",
 ];
 
-/// The files of a run, as a callback. Rows and events are written before the checkpoint of their
-/// step, so that a resumed run has neither gaps nor doubles.
+/// The files of a run, as a callback. Rows and events, also those of an epoch, are written before the
+/// checkpoint of their step, so that a resumed run has neither gaps nor doubles.
 pub struct Recorder {
     metrics: MetricsCsv,
     events: EventLog,
@@ -33,6 +33,7 @@ pub struct Recorder {
     /// Steps from one row of the metrics to the next.
     row_every: usize,
     checkpoint_every: usize,
+    epoch_steps: usize,
     /// Multiplies normalised errors into MW.
     unit: f64,
     /// The validation score that makes a checkpoint the best one.
@@ -49,6 +50,7 @@ pub struct Recording {
     /// Steps of the whole run, and those already done.
     pub steps: usize,
     pub done: usize,
+    pub epoch_steps: usize,
     pub checkpoint_every: usize,
     pub keep: usize,
     pub unit: f64,
@@ -82,6 +84,7 @@ impl Recorder {
             store,
             row_every: recording.steps.div_ceil(1000).max(1),
             checkpoint_every: recording.checkpoint_every,
+            epoch_steps: recording.epoch_steps,
             unit: recording.unit,
             judge: recording.judge,
             best: best.unwrap_or(f64::INFINITY),
@@ -125,7 +128,9 @@ impl Recorder {
                 ],
             )?;
         }
-        if report.step.is_multiple_of(self.checkpoint_every) {
+        // Where an epoch ends its row is still to come, and the checkpoint after it.
+        let ends_epoch = report.step.is_multiple_of(self.epoch_steps);
+        if report.step.is_multiple_of(self.checkpoint_every) && !ends_epoch {
             self.store.save(&checkpoint())?;
         }
         Ok(())
@@ -154,6 +159,9 @@ impl Recorder {
             best.metadata.insert("score".to_owned(), score.to_string());
             self.store.save_best(&best)?;
             self.best = score;
+        }
+        if report.step.is_multiple_of(self.checkpoint_every) {
+            self.store.save(&checkpoint())?;
         }
         Ok(())
     }

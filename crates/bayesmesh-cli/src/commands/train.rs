@@ -53,6 +53,8 @@ fn run(recipe: Recipe, mesh: Mesh, out: &Path, resume: bool) -> Result<Value> {
         Length::Epochs(epochs) => epochs * epoch_steps,
     };
     let mut trainer = trainer(&recipe, mesh, steps)?;
+    // No step, only the checks: what does not go together is refused before anything is written.
+    trainer.fit(&forecast.train, None, Length::Steps(0))?;
 
     let folder = match resume {
         true => RunFolder::resume(out)?,
@@ -71,6 +73,7 @@ fn run(recipe: Recipe, mesh: Mesh, out: &Path, resume: bool) -> Result<Value> {
     let recording = Recording {
         steps,
         done: trainer.step(),
+        epoch_steps,
         checkpoint_every: recipe.checkpoint.every,
         keep: recipe.checkpoint.keep,
         unit: forecast.normaliser.std,
@@ -104,9 +107,10 @@ fn stopped(trainer: &ForecastTrainer, steps: usize, out: &Path) -> anyhow::Error
     let step = trainer.step();
     Interrupted(format!(
         "stopped at step {step} of {steps}; a checkpoint is written. To go on:\n  \
-         bayesmesh train {} --out {} --resume",
-        out.join("recipe.toml").display(),
-        out.display()
+         bayesmesh train {} --out {} --mesh {} --resume",
+        say::shell_word(&out.join("recipe.toml").display().to_string()),
+        say::shell_word(&out.display().to_string()),
+        trainer.settings().mesh
     ))
     .into()
 }
@@ -168,8 +172,9 @@ fn first_difference(saved: &Recipe, recipe: &Recipe) -> Option<String> {
             section = new.trim_matches(['[', ']']);
         }
         if old != new {
-            let key = new.split('=').next().unwrap_or(new).trim();
-            return Some(format!("{section}.{key}"));
+            // A key that is not set is a comment that begins with it.
+            let key = new.trim_start_matches("# ").split([' ', '=']).next().unwrap_or(new);
+            return Some(format!("{section}.{key}").trim_start_matches('.').to_owned());
         }
     }
     (saved != recipe).then(|| section.to_owned())

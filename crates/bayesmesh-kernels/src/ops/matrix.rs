@@ -2,6 +2,9 @@
 
 use gemm::Parallelism;
 
+/// Multiplications from which on dividing a product pays: about a hundred microseconds of work.
+const LARGE: usize = 1 << 22;
+
 /// A matrix of borrowed numbers, row after row or column after column.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Matrix<'a> {
@@ -24,11 +27,16 @@ impl<'a> Matrix<'a> {
         Self { rows, columns, by_columns: !self.by_columns, ..self }
     }
 
-    /// The matrix product, row after row. On the calling thread alone: ranks are the threads.
+    /// The matrix product, row after row. Large ones use the threads of the rank's pool.
     pub fn times(self, right: Matrix) -> Vec<f32> {
         assert_eq!(self.columns, right.rows, "the inner sizes of a product");
         let (rows, columns) = (self.rows, right.columns);
         let mut product: Vec<f32> = Vec::with_capacity(rows * columns);
+        let work = rows * columns * self.columns;
+        let parallelism = match rayon::current_num_threads() {
+            threads if threads > 1 && work >= LARGE => Parallelism::Rayon(threads),
+            _ => Parallelism::None,
+        };
         let ((left_column, left_row), (right_column, right_row)) =
             (self.strides(), right.strides());
         // SAFETY: the strides stay within `values`, whose length `new` has checked; the capacity is
@@ -54,7 +62,7 @@ impl<'a> Matrix<'a> {
                 false,
                 false,
                 false,
-                Parallelism::None,
+                parallelism,
             );
             product.set_len(rows * columns);
         }

@@ -2,6 +2,7 @@
 
 use burn::tensor::Tensor;
 
+use super::likelihood::assert_columns;
 use super::{Combine, Loss};
 
 /// CRPS in energy form, mean over outputs:
@@ -27,7 +28,8 @@ impl Loss for EnsembleCrps {
         Combine::Gather
     }
 
-    fn summary(&self, output: Tensor<2>, _target: &Tensor<2>) -> Tensor<2> {
+    fn summary(&self, output: Tensor<2>, target: &Tensor<2>) -> Tensor<2> {
+        assert_columns(&output, target.dims()[1], "values");
         output
     }
 
@@ -53,5 +55,52 @@ impl Loss for EnsembleCrps {
 
     fn least_draws(&self) -> usize {
         if self.fair { 2 } else { 1 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burn::tensor::{Device, TensorData};
+
+    const DRAWS: [[f64; 2]; 5] = [[0.3, -1.0], [1.2, 0.4], [-0.7, 2.0], [0.9, 0.1], [0.31, -0.2]];
+    const TARGET: [f64; 2] = [0.5, 0.25];
+
+    /// Every pair, in double precision.
+    fn by_pairs(draws: &[[f64; 2]; 5], fair: bool) -> f64 {
+        let s = draws.len() as f64;
+        let pairs = if fair { s * (s - 1.0) } else { s * s };
+        let of_output = |k: usize| {
+            let skill: f64 = draws.iter().map(|d| (d[k] - TARGET[k]).abs()).sum::<f64>() / s;
+            let spread: f64 =
+                draws.iter().flat_map(|a| draws.iter().map(move |b| (a[k] - b[k]).abs())).sum();
+            skill - spread / (2.0 * pairs)
+        };
+        (of_output(0) + of_output(1)) / 2.0
+    }
+
+    #[test]
+    fn value_and_gradient_are_those_of_all_pairs() {
+        let device = Device::default().autodiff();
+        let flat: Vec<f32> = DRAWS.iter().flatten().map(|&v| v as f32).collect();
+        for (crps, fair) in [(EnsembleCrps::default(), false), (EnsembleCrps::fair(), true)] {
+            let draws = TensorData::new(flat.clone(), [1, 10]);
+            let draws = Tensor::<2>::from_data(draws, &device).require_grad();
+            let target = Tensor::<2>::from_data([TARGET.map(|t| t as f32)], &device);
+            let value = crps.value(draws.clone(), 5, &target).sum();
+            let gradient = draws.grad(&value.backward()).unwrap();
+            let gradient: Vec<f32> = gradient.into_data().try_into_vec().unwrap();
+            let exact = by_pairs(&DRAWS, fair);
+            assert!((f64::from(value.into_scalar::<f32>()) - exact).abs() < 1e-6);
+            for (cell, gradient) in gradient.iter().enumerate() {
+                let moved = |by: f64| {
+                    let mut draws = DRAWS;
+                    draws[cell / 2][cell % 2] += by;
+                    by_pairs(&draws, fair)
+                };
+                let difference = (moved(1e-4) - moved(-1e-4)) / 2e-4;
+                assert!((f64::from(*gradient) - difference).abs() < 1e-5, "{cell}");
+            }
+        }
     }
 }

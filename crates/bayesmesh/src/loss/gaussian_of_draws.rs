@@ -2,6 +2,7 @@
 
 use burn::tensor::Tensor;
 
+use super::likelihood::assert_columns;
 use super::{Combine, Loss};
 use crate::error::{Error, Result};
 
@@ -40,7 +41,8 @@ impl Loss for GaussianOfDraws {
         Combine::Moments
     }
 
-    fn summary(&self, output: Tensor<2>, _target: &Tensor<2>) -> Tensor<2> {
+    fn summary(&self, output: Tensor<2>, target: &Tensor<2>) -> Tensor<2> {
+        assert_columns(&output, target.dims()[1], "values");
         output
     }
 

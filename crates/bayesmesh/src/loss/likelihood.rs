@@ -50,10 +50,10 @@ impl Likelihood for Categorical {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Gaussian;
 
-/// Halves of `[rows, 2·outputs]`.
-fn halves(output: Tensor<2>) -> [Tensor<2>; 2] {
-    let [_, columns] = output.dims();
-    let half = columns / 2;
+/// Halves of `[rows, 2·outputs]`, each of the width of the target.
+fn halves(output: Tensor<2>, target: &Tensor<2>) -> [Tensor<2>; 2] {
+    let [_, half] = target.dims();
+    assert_columns(&output, 2 * half, "means and log-variances");
     [output.clone().narrow(1, 0, half), output.narrow(1, half, half)]
 }
 
@@ -61,7 +61,7 @@ impl Likelihood for Gaussian {
     type Target = Tensor<2>;
 
     fn log_density(&self, output: Tensor<2>, target: &Tensor<2>) -> Tensor<2> {
-        let [mean, log_variance] = halves(output);
+        let [mean, log_variance] = halves(output, target);
         let square = (target.clone() - mean).square();
         let terms = log_variance.clone() + square * (-log_variance).exp() + (2.0 * PI).ln() as f32;
         terms * -0.5
@@ -72,8 +72,9 @@ impl Likelihood for Gaussian {
     }
 }
 
-/// Student's t with fixed degrees of freedom ν and a scale from the network, `σ² = e^v`:
-/// `ln p = ln Γ((ν+1)/2) − ln Γ(ν/2) − ½ ln(πν) − ½v − (ν+1)/2 · ln(1 + (y−m)²e^(−v)/ν)`,
+/// Student's t with fixed degrees of freedom ν and a variance `e^v` from the network, hence a scale
+/// `σ² = e^v·(ν−2)/ν`; with `u = ln σ²`:
+/// `ln p = ln Γ((ν+1)/2) − ln Γ(ν/2) − ½ ln(πν) − ½u − (ν+1)/2 · ln(1 + (y−m)²e^(−u)/ν)`,
 /// outputs `[m | v]`. Its heavy tails forgive outliers.
 #[derive(Clone, Copy, Debug)]
 pub struct StudentT {
@@ -98,7 +99,8 @@ impl Likelihood for StudentT {
     fn log_density(&self, output: Tensor<2>, target: &Tensor<2>) -> Tensor<2> {
         let nu = self.freedom;
         let constant = ln_gamma((nu + 1.0) / 2.0) - ln_gamma(nu / 2.0) - 0.5 * (PI * nu).ln();
-        let [mean, log_scale] = halves(output);
+        let [mean, log_variance] = halves(output, target);
+        let log_scale = log_variance + ((nu - 2.0) / nu).ln() as f32;
         let square = (target.clone() - mean).square() * (-log_scale.clone()).exp();
         let tail = (square / nu as f32).log1p() * (0.5 * (nu + 1.0)) as f32;
         log_scale * -0.5 - tail + constant as f32
@@ -133,6 +135,7 @@ impl Likelihood for Quantile {
 
     fn log_density(&self, output: Tensor<2>, target: &Tensor<2>) -> Tensor<2> {
         let tau = self.level;
+        assert_columns(&output, target.dims()[1], "quantiles");
         let error = target.clone() - output;
         // ρ_τ(u) = ½|u| + (τ − ½)u
         let pinball = error.clone().abs() * 0.5 + error * (tau - 0.5) as f32;
@@ -142,6 +145,17 @@ impl Likelihood for Quantile {
     fn reading(&self) -> Reading {
         Reading::Values
     }
+}
+
+/// Stops where the network has another number of outputs than the targets ask for; otherwise the
+/// two would be stretched over each other.
+pub(super) fn assert_columns(output: &Tensor<2>, expected: usize, what: &str) {
+    let [_, columns] = output.dims();
+    assert!(
+        columns == expected,
+        "the network has {columns} outputs for an example, but the loss and the targets ask for \
+         {expected} ({what}); change the last layer or the targets"
+    );
 }
 
 /// `ln Γ(x)` for x > 0: Stirling's series after shifting x above 10, error below 1e-12.
@@ -163,6 +177,26 @@ mod tests {
         for (x, expected) in [(1.0, 0.0), (2.0, 0.0), (0.5, PI.sqrt().ln()), (6.0, 120f64.ln())] {
             assert!((ln_gamma(x) - expected).abs() < 1e-11, "{x}");
         }
+    }
+
+    /// The variance that a network predicts is that of the density.
+    #[test]
+    fn the_variance_of_students_t_is_the_predicted_one() {
+        let device = Default::default();
+        let (steps, width) = (400_000, 0.005f32);
+        let targets: Vec<f32> =
+            (0..steps).map(|i| (i as f32 - 0.5 * steps as f32 + 0.5) * width).collect();
+        let target = Tensor::<1>::from_floats(&targets[..], &device).unsqueeze_dim(1);
+        let output = Tensor::<1>::from_floats([0.0, 0.7], &device).unsqueeze_dim::<2>(0);
+        let likelihood = StudentT::new(6.0).unwrap();
+        let density = likelihood.log_density(output.repeat_dim(0, steps), &target).exp();
+        let density: Vec<f32> = density.into_data().try_into_vec().unwrap();
+        let variance: f64 = targets
+            .iter()
+            .zip(density)
+            .map(|(&y, p)| f64::from(y).powi(2) * f64::from(p) * f64::from(width))
+            .sum();
+        assert!((variance / 0.7f64.exp() - 1.0).abs() < 1e-3, "{variance}");
     }
 
     /// Each density integrates to one over the target.

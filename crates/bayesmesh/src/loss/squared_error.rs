@@ -2,6 +2,7 @@
 
 use burn::tensor::Tensor;
 
+use super::likelihood::assert_columns;
 use super::{Combine, Loss};
 
 /// `L = mean over draws and outputs of (ŷ_s − y)²`. Linear in the draws.
@@ -15,6 +16,7 @@ impl Loss for ExpectedSquaredError {
     }
 
     fn summary(&self, output: Tensor<2>, target: &Tensor<2>) -> Tensor<2> {
+        assert_columns(&output, target.dims()[1], "values");
         (output - target.clone()).square().mean_dim(1)
     }
 }
@@ -32,7 +34,8 @@ impl Loss for SquaredErrorOfMean {
         Combine::Sum
     }
 
-    fn summary(&self, output: Tensor<2>, _target: &Tensor<2>) -> Tensor<2> {
+    fn summary(&self, output: Tensor<2>, target: &Tensor<2>) -> Tensor<2> {
+        assert_columns(&output, target.dims()[1], "values");
         output
     }
 

@@ -71,6 +71,11 @@ impl<N: Module> Parameters<N> {
         }
     }
 
+    /// The network, with its values as they were when it was taken apart.
+    pub fn network(&self) -> &N {
+        &self.template
+    }
+
     /// The parameter tensors, in module order.
     pub fn slots(&self) -> &[Slot] {
         &self.slots
@@ -317,7 +322,10 @@ impl<N: Module> Drawn<N> {
         // `valid` makes pending updates of running statistics visible.
         let updated = Inventory::of_buffers(&self.network.valid(), &parameters.entries);
         for ((sum, new), old) in into.iter_mut().zip(updated).zip(&parameters.buffer_values) {
-            *sum += weight * (new - old);
+            // What did not change may be infinite, e.g. a mask among the frozen weights.
+            if new != *old {
+                *sum += weight * (new - old);
+            }
         }
     }
 }

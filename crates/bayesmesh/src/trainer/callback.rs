@@ -42,7 +42,7 @@ pub struct EpochReport {
 pub enum Flow {
     /// Go on.
     Continue,
-    /// Finish the step that is under way and stop.
+    /// Stop: said after a step, when the next one is done; said after an epoch, at once.
     Stop,
 }
 

@@ -221,7 +221,11 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     {
         self.check(world.size(), train.len())?;
         let mesh = MeshComm::new(self.settings.mesh, world)?;
-        self.run(&mesh, train, valid, length)
+        let outcome = self.run(&mesh, train, valid, length);
+        if let Err(error) = &outcome {
+            mesh.world.abort(&error.to_string());
+        }
+        outcome
     }
 
     /// Predicts with `draws` draws, spread over threads, one for every rank of the mesh.

@@ -21,7 +21,8 @@ pub enum Memory {
     #[default]
     Recompute,
     /// Keep the graphs of all local draws: faster, memory grows with the draws of a rank. Where
-    /// draws share their weights (Monte Carlo dropout) they go through the network as one batch.
+    /// draws share their weights (Monte Carlo dropout) and the network allows it
+    /// ([`Network::STACKS_DRAWS`]) they go through it as one batch.
     Retain,
 }
 
@@ -178,7 +179,8 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
     /// The local draws in the groups that go through the network together: one by one, or all at
     /// once where the posterior allows it and nothing depends on their being apart.
     fn groups(&self) -> Vec<Range<usize>> {
-        let together = self.memory == Memory::Retain
+        let together = P::Network::STACKS_DRAWS
+            && self.memory == Memory::Retain
             && self.posterior.draws_share_weights()
             && self.reduce == Reduce::Fast
             && self.posterior.parameters().buffers().is_empty();
@@ -189,7 +191,7 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
     }
 
     fn draw(&self, index: usize) -> Draw {
-        let draw = Draw::new(self.seed, self.step, index as u32).with_first_row(self.rows.start);
+        let draw = Draw::new(self.seed, self.step, index as u32).with_rows(self.rows.clone());
         self.posterior.adapt(draw)
     }
 

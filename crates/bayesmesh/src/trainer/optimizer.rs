@@ -13,6 +13,10 @@ use burn::tensor::{Device, Tensor, TensorData};
 use crate::error::{Error, Result};
 
 /// Which optimiser, with its constants. The defaults are PyTorch's.
+///
+/// Weight decay acts on all trainable numbers, as in the reference work: on ρ of a Gaussian too,
+/// which it draws towards zero (σ = 1 under `exp`). With a mean-field posterior the KL is the
+/// regulariser; leave the decay at zero unless you reproduce that work.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum OptimizerConfig {
     /// Adam; `weight_decay` is the L2 form that is added to the gradient.
@@ -56,6 +60,27 @@ impl OptimizerConfig {
     /// Plain stochastic gradient descent.
     pub fn sgd() -> Self {
         Self::Sgd { momentum: 0.0, weight_decay: 0.0 }
+    }
+
+    /// Refuses constants with which a step is not defined.
+    pub(super) fn check(self) -> Result<()> {
+        let share = |value: f32| (0.0..1.0).contains(&value);
+        let valid = match self {
+            Self::Adam { betas, epsilon, weight_decay }
+            | Self::AdamW { betas, epsilon, weight_decay } => {
+                share(betas.0) && share(betas.1) && epsilon > 0.0 && weight_decay >= 0.0
+            }
+            Self::Sgd { momentum, weight_decay } => {
+                (0.0..1.0).contains(&momentum) && weight_decay >= 0.0
+            }
+        };
+        match valid {
+            true => Ok(()),
+            false => Err(Error::Setting(format!(
+                "{self:?}: betas and momentum must be from 0 to below 1, epsilon positive and the \
+                 weight decay not negative"
+            ))),
+        }
     }
 
     pub(super) fn build(self) -> Optimizer {

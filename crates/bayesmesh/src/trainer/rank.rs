@@ -1,6 +1,6 @@
 //! The loop that every rank runs.
 
-use bayesmesh_comm::{MeshComm, all_reduce_buckets, share};
+use bayesmesh_comm::{MeshComm, Operation, Reduce, all_reduce_buckets, share};
 use bayesmesh_kernels::stream::Purpose;
 use burn::tensor::Device;
 
@@ -71,7 +71,8 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
                 rate: outcome.rate,
             };
             let stopping = outcome.stop || self.step == steps;
-            wants_stop |= self.tell(|callback, checkpoint| callback.on_step(&report, checkpoint));
+            wants_stop |=
+                self.tell(mesh, |callback, checkpoint| callback.on_step(&report, checkpoint));
 
             if stopping || self.step.is_multiple_of(epoch_steps) {
                 let draws = self.settings.validation_draws.unwrap_or(self.settings.samples);
@@ -86,11 +87,15 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
                     validation,
                 };
                 wants_stop |=
-                    self.tell(|callback, checkpoint| callback.on_epoch(&report, checkpoint));
+                    self.tell(mesh, |callback, checkpoint| callback.on_epoch(&report, checkpoint));
                 (epoch_loss, epoch_count) = (0.0, 0);
-            }
-            if stopping {
-                break;
+                // At the end of an epoch all agree at once, so that what a callback has judged is
+                // what it gets.
+                let mut votes = [if wants_stop { 1.0 } else { 0.0 }];
+                mesh.world.all_reduce_f64(&mut votes, Operation::Max, Reduce::Fast)?;
+                if stopping || votes[0] > 0.0 {
+                    break;
+                }
             }
         }
         Ok(())
@@ -174,19 +179,25 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         if loss.is_finite() && norm.is_finite() {
             return Ok(());
         }
-        let what = if let Some(index) = gradient.iter().position(|g| !g.is_finite()) {
-            format!("the gradient of {}", self.posterior.parameters().describe(index))
-        } else {
-            format!("the loss ({loss})")
+        // A bad loss makes all gradients bad: the cause comes first.
+        let what = match gradient.iter().position(|g| !g.is_finite()) {
+            Some(index) if loss.is_finite() => {
+                format!("the gradient of {}", self.posterior.parameters().describe(index))
+            }
+            _ => format!("the loss ({loss})"),
         };
         Err(Error::NotFinite { step: self.step, what })
     }
 
-    /// Calls every callback; whether one of them wants to stop.
+    /// Calls every callback on rank 0; whether one of them wants to stop.
     fn tell(
         &mut self,
+        mesh: &MeshComm,
         mut call: impl FnMut(&mut dyn super::Callback, &dyn Fn() -> Checkpoint) -> Flow,
     ) -> bool {
+        if mesh.world.rank() != 0 {
+            return false;
+        }
         let mut callbacks = std::mem::take(&mut self.callbacks);
         let checkpoint = || self.checkpoint();
         let mut stop = false;

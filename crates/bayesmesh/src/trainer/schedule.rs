@@ -32,6 +32,14 @@ pub enum Schedule {
 }
 
 impl Schedule {
+    /// The largest rate, and the one it falls to.
+    pub(super) fn ends(&self) -> (f64, f64) {
+        match *self {
+            Self::Constant { rate } | Self::Warmup { rate, .. } => (rate, rate),
+            Self::Cosine { rate, floor, .. } => (rate, floor),
+        }
+    }
+
     /// The learning rate of a step, counted from zero.
     pub fn rate(&self, step: usize) -> f64 {
         match *self {

@@ -121,11 +121,15 @@ impl Settings {
                 self.samples
             )));
         }
+        let (rate, floor) = self.schedule.ends();
         let named = [
             ("heat", self.heat, self.heat >= 0.0),
             ("clip_norm", self.clip_norm.unwrap_or(1.0), self.clip_norm.is_none_or(|c| c > 0.0)),
-            ("learning rate", self.schedule.rate(0), self.schedule.rate(0) > 0.0),
+            ("learning rate", rate, rate > 0.0),
+            ("floor of the learning rate", floor, floor >= 0.0),
+            ("number of validation draws", 0.0, self.validation_draws != Some(0)),
         ];
+        self.optimizer.check()?;
         match named.iter().find(|(_, value, valid)| !(value.is_finite() && *valid)) {
             Some((name, value, _)) => Err(Error::Setting(format!(
                 "a {name} of {value} is not possible; choose a positive number"

@@ -29,6 +29,7 @@ impl Mlp {
 
 impl Network for Mlp {
     type Input = Tensor<2>;
+    const STACKS_DRAWS: bool = true;
 
     fn forward(&self, input: Tensor<2>, draw: &Draw) -> Tensor<2> {
         let hidden = activation::tanh(self.norm.forward(self.first.forward(input)));
