@@ -11,7 +11,7 @@ usage: cargo xtask COMMAND
   test     install what the tests need (Debian: Chromium for the report) and run all of them
   check    formatting, clippy and documentation, warnings as errors
   bench    Criterion benchmarks of single operations; takes the names of benches (all without)
-  race     whole training steps beside PyTorch in a virtual environment, in alternation
+  race     pieces of work beside PyTorch (from PyPI, in target/peers), in alternation
 ";
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! Whole training steps beside the competition, in alternation on this machine.
+//! Whole pieces of work beside the competition, in alternation on this machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,58 +8,85 @@ use crate::{cargo, run};
 
 /// How often each contestant runs; the best counts, since other work on the machine only adds.
 const ROUNDS: usize = 5;
-const STEPS: &str = "300";
 
-/// Races the MLP of the load forecast: batch 64, 16 draws, on two cores.
+/// One way to do a piece of work: a name and a command that prints milliseconds.
+struct Contestant {
+    name: &'static str,
+    program: PathBuf,
+    arguments: Vec<&'static str>,
+    ours: bool,
+}
+
+/// Races everything there is a rival for.
 pub fn race() -> Result<(), String> {
     cargo(&["build", "--release", "--package", "bayesmesh-bench", "--bins"])?;
     let python = peers()?;
-    let ours = target().join("release/mlp");
-    let torch = |threads: &'static str| {
-        let mut command = Command::new(&python);
-        command.args(["bench/peers/mlp_torch.py", "64", "16", threads, STEPS]);
-        command
+    let torch = |name, arguments: &[&'static str]| Contestant {
+        name,
+        program: python.clone(),
+        arguments: arguments.to_vec(),
+        ours: false,
     };
-    let bayesmesh = |mesh: &'static str| {
-        let mut command = Command::new(&ours);
-        command.args(["64", "16", mesh, STEPS]);
-        command
+    let ours = |name, program: &str, arguments: &[&'static str]| Contestant {
+        name,
+        program: target().join("release").join(program),
+        arguments: arguments.to_vec(),
+        ours: true,
     };
-    type Contestant<'a> = (&'a str, &'a dyn Fn() -> Command);
-    let contestants: [Contestant; 4] = [
-        ("PyTorch, 1 thread", &|| torch("1")),
-        ("PyTorch, 2 threads", &|| torch("2")),
-        ("BayesMesh, 1 rank", &|| bayesmesh("1x1")),
-        ("BayesMesh, 2 sample ranks", &|| bayesmesh("2x1")),
-    ];
-    let mut best = [f64::INFINITY; 4];
-    for round in 0..ROUNDS {
-        for (best, (name, command)) in best.iter_mut().zip(&contestants) {
-            let milliseconds = measure(command())?;
-            eprintln!("round {}: {name}: {milliseconds:.3} ms", round + 1);
-            *best = best.min(milliseconds);
-        }
-    }
-    let rival = best[0].min(best[1]);
-    let mut table = String::from("contestant,ms_per_step,times_faster_than_pytorch\n");
-    println!("\nMLP 96-128-128-24, batch 64, 16 draws, Adam: best of {ROUNDS}");
-    for (best, (name, _)) in best.iter().zip(&contestants) {
-        println!("  {name:<26} {best:8.3} ms/step  {:5.2}x PyTorch's best", rival / best);
-        table += &format!("{name:?},{best},{}\n", rival / best);
-    }
+    let mut table = String::from("work,contestant,milliseconds,times_faster\n");
+    table += &compete(
+        "training step of the MLP 96-128-128-24, batch 64, 16 draws, Adam",
+        &[
+            torch("PyTorch, 1 thread", &["bench/peers/mlp_torch.py", "64", "16", "1", "300"]),
+            torch("PyTorch, 2 threads", &["bench/peers/mlp_torch.py", "64", "16", "2", "300"]),
+            ours("BayesMesh, 1 rank", "mlp", &["64", "16", "1x1", "300"]),
+            ours("BayesMesh, 2 sample ranks", "mlp", &["64", "16", "2x1", "300"]),
+        ],
+    )?;
+    table += &compete(
+        "ten million standard normals on one core",
+        &[
+            torch("PyTorch, normal_", &["bench/peers/normals_torch.py"]),
+            ours("BayesMesh, fill_normal", "normals", &[]),
+        ],
+    )?;
     let path = target().join("race.csv");
     fs::write(&path, table).map_err(|error| format!("{}: {error}", path.display()))?;
-    println!("  {}", path.display());
+    println!("\n{}", path.display());
     Ok(())
 }
 
+/// Runs contestants in turn, prints how they did and returns rows of the table.
+fn compete(work: &str, contestants: &[Contestant]) -> Result<String, String> {
+    let mut best = vec![f64::INFINITY; contestants.len()];
+    for round in 1..=ROUNDS {
+        for (best, contestant) in best.iter_mut().zip(contestants) {
+            let milliseconds = measure(contestant)?;
+            eprintln!("round {round}: {}: {milliseconds:.3} ms", contestant.name);
+            *best = best.min(milliseconds);
+        }
+    }
+    let results = || contestants.iter().zip(&best);
+    let rivals = results().filter(|(contestant, _)| !contestant.ours);
+    let rival = rivals.map(|(_, best)| *best).fold(f64::INFINITY, f64::min);
+    println!("\n{work}: best of {ROUNDS}");
+    let mut rows = String::new();
+    for (Contestant { name, .. }, best) in results() {
+        let ratio = rival / best;
+        println!("  {name:<26} {best:8.3} ms  {ratio:5.2} times PyTorch's best");
+        rows += &format!("{work:?},{name:?},{best},{ratio}\n");
+    }
+    Ok(rows)
+}
+
 /// The number that a contestant prints last.
-fn measure(mut command: Command) -> Result<f64, String> {
-    let shown = format!("{command:?}");
-    let output = command.output().map_err(|error| format!("{shown}: {error}"))?;
+fn measure(contestant: &Contestant) -> Result<f64, String> {
+    let output = Command::new(&contestant.program).args(&contestant.arguments).output();
+    let output = output.map_err(|error| format!("{}: {error}", contestant.program.display()))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let last = text.lines().last().and_then(|line| line.trim().parse().ok());
-    last.ok_or_else(|| format!("{shown} failed: {}", String::from_utf8_lossy(&output.stderr)))
+    let complaint = || String::from_utf8_lossy(&output.stderr).into_owned();
+    last.ok_or_else(|| format!("{} failed: {}", contestant.name, complaint()))
 }
 
 /// The Python of a virtual environment with the competition, made where it is missing.

@@ -50,8 +50,7 @@ fn a_demo_needs_no_file_and_leaves_a_run() {
         "run.lock",
     ];
     assert_eq!(names, expected);
-    let expected =
-        ["best.safetensors", "step-00000035.safetensors", "step-00000040.safetensors"];
+    let expected = ["best.safetensors", "step-00000035.safetensors", "step-00000040.safetensors"];
     assert_eq!(scratch.names("runs/demo/checkpoints"), expected);
     scratch.assert_nothing_unfinished();
 
@@ -94,6 +93,7 @@ fn reports_fit_a_phone_and_a_screen() {
             eprintln!("skipped: no Chromium");
             return;
         };
+        assert_eq!(layouts.iter().map(|layout| layout.width).collect::<Vec<_>>(), [400, 1400]);
         for layout in layouts {
             assert!(layout.problems.is_empty(), "{run}: {layout:?}");
             assert!(layout.charts >= 5, "{run}: {layout:?}");

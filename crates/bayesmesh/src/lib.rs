@@ -1,6 +1,6 @@
 //! Bayesian neural networks whose draws are spread over processors.
 //!
-//! An ordinary Burn module becomes Bayesian by being wrapped in a [posterior](posterior); a
+//! An ordinary Burn module becomes Bayesian by being wrapped in a [`posterior`]; a
 //! [trainer](trainer::Trainer) evaluates many random *draws* of it at every step, on one rank or on
 //! a [mesh](Mesh) of many, with the same result:
 //!

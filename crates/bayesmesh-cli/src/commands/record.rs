@@ -129,7 +129,8 @@ impl Recorder {
             )?;
         }
         // Where an epoch ends its row is still to come, and the checkpoint after it.
-        let ends_epoch = report.step.is_multiple_of(self.epoch_steps);
+        let ends_epoch =
+            report.step.is_multiple_of(self.epoch_steps) || report.step == report.steps;
         if report.step.is_multiple_of(self.checkpoint_every) && !ends_epoch {
             self.store.save(&checkpoint())?;
         }
