@@ -208,13 +208,13 @@ fn introduce(
     );
     eprintln!("  train   {steps} steps of {} examples, {} draws each", train.batch, train.samples);
     eprintln!(
-        "  mesh    {mesh} (samples x data, {}): {} thread-ranks of {threads} threads",
+        "  mesh    {mesh} (samples x data, {}): {} thread-ranks, threads each: {threads}",
         mesh.strategy(),
         mesh.size()
     );
     eprintln!("  seed    {}", train.seed);
     eprintln!("  device  {:?}", parameters.device());
-    eprintln!("  memory  about {} a rank", say::bytes(memory));
+    eprintln!("  memory  about {} a rank, beside the program and the data", say::bytes(memory));
 }
 
 /// The facts for the report and the JSON object.
