@@ -45,7 +45,7 @@ fn load_mlp_is_the_paper() {
     assert!(recipe.train.exact);
     assert_eq!(recipe.optimizer.rate, 1e-3);
     assert!(matches!(recipe.optimizer.method, Method::Adam { weight_decay: 0.0, .. }));
-    assert_eq!(recipe.schedule, Schedule::Constant);
+    assert!(matches!(recipe.schedule, Schedule::Cosine { warmup: 0, .. }));
 }
 
 #[test]
