@@ -109,7 +109,7 @@ pub fn finish(
         seconds: finished.seconds,
         repairs: repairs.map(|repairs| {
             format!(
-                "{} values of the series were repaired; see `events.jsonl`.",
+                "{} values of the series were repaired; `bayesmesh data check load FILE` lists them.",
                 repairs.replaced()
             )
         }),
