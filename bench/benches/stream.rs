@@ -7,7 +7,7 @@ use std::time::Duration;
 use bayesmesh_kernels::gaussian::{
     Prior, Scale, kl_monte_carlo, kl_normal, sample, sample_backward,
 };
-use bayesmesh_kernels::stream::simd::Level;
+use bayesmesh_kernels::simd::Level;
 use bayesmesh_kernels::stream::{Purpose, Stream};
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};

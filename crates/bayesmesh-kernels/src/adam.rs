@@ -1,6 +1,6 @@
 //! Adam and AdamW on slices.
 
-use crate::stream::simd::{Kernel, dispatch};
+use crate::simd::{Kernel, dispatch};
 
 /// The constants of Adam.
 #[derive(Clone, Copy, Debug, PartialEq)]

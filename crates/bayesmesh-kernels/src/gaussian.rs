@@ -3,7 +3,7 @@
 //!
 //! A weight is `w = μ + σ(ρ)·ε` with standard normal `ε`. The noise is never stored: every kernel
 //! that needs it computes it again from the [`Stream`], a chunk at a time on the stack. All results
-//! are the same bits at every [`simd`](crate::stream::simd) level; sums run in double precision in
+//! are the same bits at every [`simd`](crate::simd) level; sums run in double precision in
 //! an order that depends on nothing but the range.
 
 mod divergence;
@@ -14,10 +14,10 @@ pub use divergence::{kl_monte_carlo, kl_normal};
 pub use prior::Prior;
 pub use scale::Scale;
 
+use crate::simd::{Kernel, dispatch};
 use crate::stream::Stream;
 use crate::stream::fill::Chunk;
 use crate::stream::normal::box_muller;
-use crate::stream::simd::{Kernel, dispatch};
 
 /// Draws weights: `out[i] = mean[i] + σ(rho[i]) · ε(start + i)`, where `ε` is what
 /// [`Stream::fill_normal`] gives.

@@ -4,8 +4,11 @@
 //! - [`gaussian`]: kernels of the mean-field Gaussian on slices: sampling, its gradient, KL.
 //! - [`ops`]: differentiable operations on Burn tensors.
 //! - [`adam`]: the optimiser in one pass.
+//! - [`simd`]: which vector instructions all of them run with.
 
 pub mod adam;
+mod elementary;
 pub mod gaussian;
 pub mod ops;
+pub mod simd;
 pub mod stream;

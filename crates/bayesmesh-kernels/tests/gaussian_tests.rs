@@ -6,7 +6,7 @@ mod gaussian_cases;
 use bayesmesh_kernels::gaussian::{
     Prior, Scale, kl_monte_carlo, kl_normal, sample, sample_backward,
 };
-use bayesmesh_kernels::stream::simd::Level;
+use bayesmesh_kernels::simd::Level;
 use gaussian_cases::{
     LENGTH, SCALES, START, assert_close, derivative, inputs, noise, sigma, stream,
 };

@@ -1,7 +1,7 @@
 //! The fused linear layer: against the form composed from Burn's own operations, against finite
 //! differences, and with the draws of a stack.
 
-use bayesmesh_kernels::ops::{Epilogue, Mask, dropout, linear, linear_composed};
+use bayesmesh_kernels::ops::{Activation, Epilogue, Mask, dropout, linear, linear_composed};
 use bayesmesh_kernels::stream::{Purpose, Stream};
 use burn::tensor::{Device, Shape, Tensor, TensorData};
 
@@ -28,7 +28,8 @@ fn mask(draws: usize) -> Mask {
 /// Every epilogue there is, for a batch of which `copies` are made.
 fn epilogues(copies: usize) -> Vec<Epilogue> {
     let masks = [None, Some(mask(copies))];
-    let each = |mask| [false, true].map(|relu| Epilogue { relu, copies, mask });
+    let activations = [Activation::Identity, Activation::Relu, Activation::Gelu];
+    let each = |mask| activations.map(|activation| Epilogue { activation, copies, mask });
     masks.into_iter().flat_map(each).collect()
 }
 
@@ -132,7 +133,7 @@ fn copies_are_a_stack_of_equal_inputs() {
             true => (x.clone(), DRAWS),
             false => (x.clone().repeat_dim(0, DRAWS), 1),
         };
-        let epilogue = Epilogue { relu: true, copies, mask: Some(mask(DRAWS)) };
+        let epilogue = Epilogue { activation: Activation::Relu, copies, mask: Some(mask(DRAWS)) };
         let y = linear(input, weight.clone(), None, epilogue);
         let grads = (numbers(3, y.dims()) * y.clone()).sum().backward();
         (to_vec(y.inner()), to_vec(x.grad(&grads).unwrap()), to_vec(weight.grad(&grads).unwrap()))
@@ -150,7 +151,7 @@ fn copies_are_a_stack_of_equal_inputs() {
 #[test]
 fn what_is_not_a_number_stays_visible() {
     let x = numbers(0, [2, INPUTS]) * f32::NAN;
-    let epilogue = Epilogue { relu: true, copies: 1, mask: Some(mask(1)) };
+    let epilogue = Epilogue { activation: Activation::Relu, copies: 1, mask: Some(mask(1)) };
     let y = to_vec(linear(x, numbers(1, [INPUTS, UNITS]), None, epilogue));
     assert!(y.iter().all(|y| y.is_nan()));
 }

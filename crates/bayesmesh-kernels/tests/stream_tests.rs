@@ -1,8 +1,8 @@
 //! The promises of the random streams about their bits: the right generator, the right counter, and
 //! the same numbers however and wherever they are computed.
 
+use bayesmesh_kernels::simd::Level;
 use bayesmesh_kernels::stream::philox::philox4x32;
-use bayesmesh_kernels::stream::simd::Level;
 use bayesmesh_kernels::stream::{Purpose, Stream};
 
 const PURPOSES: [Purpose; 6] = [

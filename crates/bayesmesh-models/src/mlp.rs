@@ -80,7 +80,7 @@ impl Mlp {
             copies = 1;
             let hidden = index + 1 < self.layers.len();
             if hidden && self.activation == Activation::Relu {
-                epilogue.relu = true;
+                epilogue.activation = ops::Activation::Relu;
                 epilogue.mask = draw.mask(units, self.dropout);
             }
             x = linear(layer, x, epilogue);

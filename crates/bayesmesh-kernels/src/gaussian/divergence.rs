@@ -2,10 +2,10 @@
 
 use super::prior::{Density, HALF_LN_TAU, Prior};
 use super::{Scale, check_lengths};
+use crate::simd::{Kernel, dispatch};
 use crate::stream::Stream;
 use crate::stream::fill::{CHUNK, Chunk};
 use crate::stream::normal::box_muller;
-use crate::stream::simd::{Kernel, dispatch};
 
 /// The sum over the slice of the divergence
 /// `KL(N(μ, σ²) ‖ N(m, s²)) = ln(s / σ) + (σ² + (μ − m)²) / 2s² − ½`,

@@ -1,6 +1,6 @@
 //! From an unconstrained number to a standard deviation.
 
-use crate::stream::elementary::{exp, ln, ln_1p_of_unit};
+use crate::elementary::{exp, ln, ln_1p_of_unit};
 
 /// How a standard deviation `σ` is made from an unconstrained number `ρ`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

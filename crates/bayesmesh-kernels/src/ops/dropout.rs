@@ -1,16 +1,12 @@
 //! Dropout whose mask comes from a stream.
 
-use burn::backend::autodiff::checkpoint::base::Checkpointer;
-use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
-use burn::backend::autodiff::grads::Gradients;
-use burn::backend::autodiff::ops::{Backward, Ops, unary};
-use burn::backend::tensor::FloatTensor;
-use burn::backend::{Autodiff, Backend, Dispatch, Flex, TensorMetadata, backend_extension};
+use burn::backend::flex::FlexTensor;
 use burn::tensor::{Tensor, TensorData};
 
 use super::flex;
+use super::fused::{self, Fused};
+use crate::simd::{Kernel, dispatch};
 use crate::stream::fill::Chunk;
-use crate::stream::simd::{Kernel, dispatch};
 use crate::stream::{Stream, unit};
 
 /// Inverted dropout: `y = x·m/(1−p)` with `m_i ~ Bernoulli(1−p)`, element `start + i` of the stream.
@@ -24,7 +20,7 @@ pub fn dropout<const D: usize>(x: Tensor<D>, mask: Mask) -> Tensor<D> {
     if !flex::is_flex(&x.device()) {
         return dropout_composed(x, mask);
     }
-    Tensor::from_dispatch(<Dispatch as DropoutOps>::stream_dropout(x.into_dispatch(), mask))
+    fused::run(StreamDropout(mask), [x.into_dispatch()])
 }
 
 /// Which mask: the address of its numbers and the share that is zero.
@@ -96,37 +92,24 @@ pub fn dropout_composed<const D: usize>(x: Tensor<D>, mask: Mask) -> Tensor<D> {
     x.clone() * Tensor::<D>::from_data(TensorData::new(values, shape), &x.device())
 }
 
-#[backend_extension(Autodiff, Flex)]
-pub(crate) trait DropoutOps: Backend {
-    fn stream_dropout(x: FloatTensor<Self>, mask: Mask) -> FloatTensor<Self>;
-}
-
-impl DropoutOps for Flex {
-    fn stream_dropout(x: FloatTensor<Self>, mask: Mask) -> FloatTensor<Self> {
-        let x = flex::contiguous(x);
-        let mut values = flex::values(&x).to_vec();
-        mask.apply(&mut values);
-        flex::from_vec(values, x.shape())
-    }
-}
-
 #[derive(Debug)]
 struct StreamDropout(Mask);
 
-impl Backward<Flex, 1> for StreamDropout {
-    type State = ();
-
-    fn backward(self, ops: Ops<(), 1>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
-        unary::<Flex, _>(ops.parents, ops.node, grads, |grad| Flex::stream_dropout(grad, self.0));
+impl Fused for StreamDropout {
+    fn forward(&self, inputs: &[FlexTensor], _saved: Option<&mut Vec<FlexTensor>>) -> FlexTensor {
+        let mut values = flex::values(&inputs[0]).to_vec();
+        self.0.apply(&mut values);
+        flex::from_vec(values, inputs[0].layout().shape().clone())
     }
-}
 
-impl<C: CheckpointStrategy> DropoutOps for Autodiff<Flex, C> {
-    fn stream_dropout(x: FloatTensor<Self>, mask: Mask) -> FloatTensor<Self> {
-        let (x, node) = x.into_parts();
-        StreamDropout(mask)
-            .prepare::<C>([node])
-            .compute_bound()
-            .stateless(Flex::stream_dropout(x, mask))
+    fn backward(
+        &self,
+        _saved: Vec<FlexTensor>,
+        grad: FlexTensor,
+        _wanted: &[bool],
+    ) -> Vec<Option<FlexTensor>> {
+        let mut grad = flex::into_values(grad);
+        self.0.apply(grad.storage_mut::<f32>());
+        vec![Some(grad)]
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Stream;
 use super::philox::philox4x32;
-use super::simd::{Kernel, dispatch};
+use crate::simd::{Kernel, dispatch};
 
 /// Philox blocks generated at once: enough for the widest vectors, small enough that a short
 /// request wastes little.

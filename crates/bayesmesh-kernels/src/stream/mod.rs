@@ -4,7 +4,7 @@
 //! [`Purpose`], the step, the draw, the tensor and `e`. Whoever needs a number again, in the
 //! backward pass, on another rank or in a resumed run, computes it again; no noise is stored. The
 //! bits do not depend on how a range is cut into pieces, on threads, or on the vector instructions
-//! of the machine ([`simd`]).
+//! of the machine ([`simd`](crate::simd)).
 //!
 //! The generator is Philox4x32-10 ([`philox`]) under the key `seed`, with the counter
 //! `[e / 4, step, draw, tensor + purpose · 2²⁴]`; element `e` is word `e % 4` of that block.
@@ -20,11 +20,9 @@
 //! assert_eq!(part, whole[503..513]);
 //! ```
 
-pub(crate) mod elementary;
 pub(crate) mod fill;
 pub(crate) mod normal;
 pub mod philox;
-pub mod simd;
 
 use fill::fill;
 use philox::philox4x32;

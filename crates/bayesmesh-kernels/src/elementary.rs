@@ -64,6 +64,32 @@ pub(crate) fn exp(x: f32) -> f32 {
     mantissa * power_of_two(half) * power_of_two(power.wrapping_sub(half))
 }
 
+/// `(Φ(x), φ(x))`: distribution function and density of the standard normal; a NaN passes.
+///
+/// With `e = exp(-x²/2)` and `s = c|x| / (1 + c|x|)` the tail is `Φ(-|x|) = e·(½ + s·P(s))`, where
+/// P is a minimax fit with an error of 2.5e-10. The error of Φ is below 1e-7, and in the lower tail
+/// below 1e-5 of Φ down to -4.
+#[inline(always)]
+pub(crate) fn normal_cdf_pdf(x: f32) -> (f32, f32) {
+    const C: f32 = 0.3;
+    const FRAC_1_SQRT_2PI: f32 = 0.398_942_3;
+    // Beyond 13 the tail is less than the smallest number; the limit keeps infinity from s.
+    let a = x.abs();
+    let a = if a > 14.0 { 14.0 } else { a };
+    let density = exp(-0.5 * a * a);
+    let scaled = C * a;
+    let s = scaled / (1.0 + scaled);
+    let mut tail = -0.051_979_89;
+    tail = tail * s + 0.038_772_866;
+    tail = tail * s + 0.148_203_75;
+    tail = tail * s - 0.056_044_44;
+    tail = tail * s - 0.699_451_5;
+    tail = tail * s + 1.447_968_8;
+    tail = tail * s - 1.329_807_5;
+    let below = density * (0.5 + s * tail);
+    (if x > 0.0 { 1.0 - below } else { below }, density * FRAC_1_SQRT_2PI)
+}
+
 /// `2^n` for `n` in `[-126, 127]`.
 #[inline(always)]
 fn power_of_two(n: i32) -> f32 {
@@ -124,6 +150,52 @@ mod tests {
         }
         println!("exp: {worst} ulp");
         assert!(worst < 2.0, "{worst} ulp");
+    }
+
+    /// `Φ(x)` in double precision, by the series of Abramowitz and Stegun 26.2.11 where it converges
+    /// fast and the continued fraction 26.2.14 beyond.
+    fn exact_cdf(x: f64) -> f64 {
+        let density = (-0.5 * x * x).exp() / std::f64::consts::TAU.sqrt();
+        let a = x.abs();
+        if a < 3.0 {
+            let (mut term, mut sum, mut n) = (x, x, 1.0);
+            while term.abs() > 1e-18 {
+                n += 2.0;
+                term *= x * x / n;
+                sum += term;
+            }
+            return 0.5 + density * sum;
+        }
+        let fraction = (1..200).rev().fold(a, |f, k| a + f64::from(k) / f);
+        if x < 0.0 { density / fraction } else { 1.0 - density / fraction }
+    }
+
+    #[test]
+    fn the_normal_distribution_is_within_a_ten_millionth() {
+        let (mut worst, mut worst_density, mut worst_tail) = (0.0f64, 0.0f64, 0.0f64);
+        for k in -(1 << 21)..(1 << 21) {
+            let x = k as f32 * (20.0 / (1 << 21) as f32);
+            let exact = exact_cdf(f64::from(x));
+            let (cdf, pdf) = normal_cdf_pdf(x);
+            worst = worst.max((f64::from(cdf) - exact).abs());
+            let density = (-0.5 * f64::from(x).powi(2)).exp() / std::f64::consts::TAU.sqrt();
+            worst_density = worst_density.max((f64::from(pdf) - density).abs());
+            if (-4.0..0.0).contains(&x) {
+                worst_tail = worst_tail.max((f64::from(cdf) / exact - 1.0).abs());
+            }
+        }
+        println!("cdf: {worst:e}, pdf: {worst_density:e}, lower tail: {worst_tail:e} of it");
+        assert!(worst < 1e-7 && worst_density < 1e-7, "{worst:e} {worst_density:e}");
+        assert!(worst_tail < 1e-5, "{worst_tail:e}");
+    }
+
+    #[test]
+    fn the_normal_distribution_of_the_special_values() {
+        assert_eq!(normal_cdf_pdf(0.0).0, 0.5);
+        assert_eq!(normal_cdf_pdf(f32::INFINITY), (1.0, 0.0));
+        assert_eq!(normal_cdf_pdf(f32::NEG_INFINITY), (0.0, 0.0));
+        let (cdf, pdf) = normal_cdf_pdf(f32::NAN);
+        assert!(cdf.is_nan() && pdf.is_nan());
     }
 
     #[test]

@@ -7,6 +7,8 @@
 
 use std::cell::Cell;
 
+use rayon::iter::IndexedParallelIterator;
+
 /// A set of vector instructions, from the least to the most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
@@ -64,6 +66,19 @@ impl Level {
         let _restore = Restore(FORCED.replace(Some(self.min(Level::detect()))));
         body()
     }
+}
+
+/// Gives every item to `body`, on the threads of the pool that this thread belongs to, and held to
+/// the level that this thread is held to.
+pub(crate) fn parallel<T: Send>(
+    items: impl IndexedParallelIterator<Item = T>,
+    body: impl Fn(T) + Sync + Send,
+) {
+    let forced = FORCED.get();
+    items.for_each(|item| match forced {
+        Some(level) => level.force(|| body(item)),
+        None => body(item),
+    });
 }
 
 /// The body of a kernel with its arguments. `run` must be `#[inline(always)]`, and so must all it

@@ -1,0 +1,67 @@
+//! The paper's Bayesian ViT: a training step with sampling, KL and Adam.
+//!
+//! usage: vit BATCH DRAWS MESH STEPS [THREADS]
+//! prints the peak memory in MiB, the minor page faults of a step and, last, the seconds of the
+//! best step
+
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use bayesmesh::checkpoint::Checkpoint;
+use bayesmesh::loss::{Categorical, Expected};
+use bayesmesh::trainer::{Callback, Flow, Memory, StepReport};
+use bayesmesh::{Length, MeanField, Mesh, Posterior, Prior, Settings, TensorDataset, Trainer};
+use bayesmesh::{Purpose, Stream};
+use bayesmesh_bench::{minor_faults, peak_mebibytes};
+use bayesmesh_models::VitConfig;
+use burn::tensor::{Device, Int, Tensor, TensorData};
+
+/// When each step ended, and the page faults until then.
+#[derive(Clone, Default)]
+struct Clock(Arc<Mutex<Vec<(Instant, u64)>>>);
+
+impl Callback for Clock {
+    fn on_step(&mut self, _: &StepReport, _: &dyn Fn() -> Checkpoint) -> Flow {
+        self.0.lock().expect("not poisoned").push((Instant::now(), minor_faults()));
+        Flow::Continue
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let ([batch, draws, mesh, steps], rest) =
+        arguments.split_first_chunk().ok_or("usage: vit BATCH DRAWS MESH STEPS [THREADS]")?;
+    let batch: usize = batch.parse()?;
+    let steps: usize = steps.parse()?;
+    let device = Device::default();
+    let mut pixels = vec![0.0; batch * 3 * 32 * 32];
+    Stream::new(0, Purpose::Synthesis).fill_normal(0, &mut pixels);
+    let images = Tensor::<4>::from_data(TensorData::new(pixels, [batch, 3, 32, 32]), &device);
+    let labels: Vec<i64> = (0..batch as i64).map(|i| i % 10).collect();
+    let labels = Tensor::<1, Int>::from_data(TensorData::new(labels, [batch]), &device);
+    let data = TensorDataset::new(images, labels)?;
+
+    let posterior = MeanField::new(VitConfig::cifar10().init(&device), Prior::normal(0.0, 1.0))?;
+    let settings = Settings {
+        samples: draws.parse()?,
+        batch,
+        mesh: mesh.parse::<Mesh>()?,
+        memory: Memory::Retain,
+        threads: rest.first().map(|threads| threads.parse()).transpose()?,
+        ..Settings::default()
+    };
+    let clock = Clock::default();
+    let loss = Expected(Categorical);
+    let mut trainer =
+        Trainer::new(posterior.initialised(0), loss, settings).with_callback(clock.clone());
+    trainer.fit(&data, None, Length::Steps(steps + 2))?;
+
+    let times = clock.0.lock().expect("not poisoned").clone();
+    let each: Vec<f64> =
+        times.windows(2).map(|pair| (pair[1].0 - pair[0].0).as_secs_f64()).collect();
+    let last = times.len() - 1;
+    println!("{}", peak_mebibytes());
+    println!("{}", (times[last].1 - times[1].1) as f64 / (last - 1) as f64);
+    println!("{}", each.iter().copied().fold(f64::INFINITY, f64::min));
+    Ok(())
+}

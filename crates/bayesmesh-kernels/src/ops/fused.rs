@@ -1,0 +1,168 @@
+//! One frame for all operations with a backward pass of their own on the CPU device.
+//!
+//! Burn's extension mechanism wants a trait, an implementation for the device and one for autodiff
+//! of every operation. Here that is done once, for operations of one to four tensors; an operation
+//! is then a [`Fused`]: a forward and a backward pass on tensors in memory.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use burn::backend::autodiff::checkpoint::base::Checkpointer;
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+use burn::backend::flex::FlexTensor;
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Autodiff, Backend, Dispatch, DispatchTensor, Flex, backend_extension};
+use burn::tensor::Tensor;
+
+use super::flex;
+
+/// An operation on tensors of the CPU device.
+pub(super) trait Fused: Debug + Send + Sync + 'static {
+    /// The output for contiguous inputs. Where there will be a backward pass, what it needs is
+    /// pushed on `saved`.
+    fn forward(&self, inputs: &[FlexTensor], saved: Option<&mut Vec<FlexTensor>>) -> FlexTensor;
+
+    /// The gradients of the inputs that are `wanted`, from what was saved and the gradient of the
+    /// output, which is contiguous.
+    fn backward(
+        &self,
+        saved: Vec<FlexTensor>,
+        grad: FlexTensor,
+        wanted: &[bool],
+    ) -> Vec<Option<FlexTensor>>;
+}
+
+/// An operation as the extension mechanism carries it.
+pub(super) type Operation = Arc<dyn Fused>;
+
+/// Runs an operation on the CPU device, with or without autodiff.
+pub(super) fn run<const N: usize, const D: usize>(
+    operation: impl Fused,
+    inputs: [DispatchTensor; N],
+) -> Tensor<D> {
+    let operation: Operation = Arc::new(operation);
+    let mut inputs = inputs.into_iter();
+    let mut next = || inputs.next().expect("as many inputs as the arm below takes");
+    Tensor::from_dispatch(match N {
+        1 => Dispatch::fused1(next(), operation),
+        2 => Dispatch::fused2(next(), next(), operation),
+        3 => Dispatch::fused3(next(), next(), next(), operation),
+        4 => Dispatch::fused4(next(), next(), next(), next(), operation),
+        _ => unreachable!("operations have one to four inputs"),
+    })
+}
+
+#[backend_extension(Autodiff, Flex)]
+pub(crate) trait FusedOps: Backend {
+    fn fused1(a: FloatTensor<Self>, operation: Operation) -> FloatTensor<Self>;
+    fn fused2(
+        a: FloatTensor<Self>,
+        b: FloatTensor<Self>,
+        operation: Operation,
+    ) -> FloatTensor<Self>;
+    fn fused3(
+        a: FloatTensor<Self>,
+        b: FloatTensor<Self>,
+        c: FloatTensor<Self>,
+        operation: Operation,
+    ) -> FloatTensor<Self>;
+    fn fused4(
+        a: FloatTensor<Self>,
+        b: FloatTensor<Self>,
+        c: FloatTensor<Self>,
+        d: FloatTensor<Self>,
+        operation: Operation,
+    ) -> FloatTensor<Self>;
+}
+
+/// The four methods of an implementation, by a function of an array of inputs.
+macro_rules! by_arity {
+    ($run:path) => {
+        fn fused1(a: FloatTensor<Self>, operation: Operation) -> FloatTensor<Self> {
+            $run([a], operation)
+        }
+        fn fused2(
+            a: FloatTensor<Self>,
+            b: FloatTensor<Self>,
+            operation: Operation,
+        ) -> FloatTensor<Self> {
+            $run([a, b], operation)
+        }
+        fn fused3(
+            a: FloatTensor<Self>,
+            b: FloatTensor<Self>,
+            c: FloatTensor<Self>,
+            operation: Operation,
+        ) -> FloatTensor<Self> {
+            $run([a, b, c], operation)
+        }
+        fn fused4(
+            a: FloatTensor<Self>,
+            b: FloatTensor<Self>,
+            c: FloatTensor<Self>,
+            d: FloatTensor<Self>,
+            operation: Operation,
+        ) -> FloatTensor<Self> {
+            $run([a, b, c, d], operation)
+        }
+    };
+}
+
+impl FusedOps for Flex {
+    by_arity!(untracked);
+}
+
+impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
+    by_arity!(tracked::<_, C>);
+}
+
+fn untracked<const N: usize>(inputs: [FlexTensor; N], operation: Operation) -> FlexTensor {
+    operation.forward(&inputs.map(flex::contiguous), None)
+}
+
+fn tracked<const N: usize, C: CheckpointStrategy>(
+    inputs: [FloatTensor<Autodiff<Flex, C>>; N],
+    operation: Operation,
+) -> FloatTensor<Autodiff<Flex, C>> {
+    let mut tensors = Vec::with_capacity(N);
+    let nodes = inputs.map(|input| {
+        let (tensor, node) = input.into_parts();
+        tensors.push(flex::contiguous(tensor));
+        node
+    });
+    match Step.prepare::<C>(nodes).compute_bound().stateful() {
+        OpsKind::Tracked(prep) => {
+            let mut saved = Vec::new();
+            let output = operation.forward(&tensors, Some(&mut saved));
+            prep.finish((operation, saved), output)
+        }
+        OpsKind::UnTracked(prep) => prep.finish(operation.forward(&tensors, None)),
+    }
+}
+
+/// The step of the tape for any operation.
+#[derive(Debug)]
+struct Step;
+
+impl<const N: usize> Backward<Flex, N> for Step {
+    type State = (Operation, Vec<FlexTensor>);
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, N>,
+        grads: &mut Gradients,
+        _checkpointer: &mut Checkpointer,
+    ) {
+        let (operation, saved) = ops.state;
+        let grad = flex::contiguous(grads.consume::<Flex>(&ops.node));
+        let wanted = ops.parents.each_ref().map(Option::is_some);
+        let gradients = operation.backward(saved, grad, &wanted);
+        for (parent, gradient) in ops.parents.into_iter().zip(gradients) {
+            if let (Some(parent), Some(gradient)) = (parent, gradient) {
+                grads.register::<Flex>(parent.id, gradient);
+            }
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The vision transformer of the image classification.
+
+use bayesmesh::{Draw, Network};
+use bayesmesh_kernels::ops::{self, Activation, Epilogue};
+use burn::module::{Module, Param};
+use burn::nn::{LayerNorm, LayerNormConfig, Linear, LinearConfig};
+use burn::tensor::{Device, Tensor, TensorData};
+
+/// Sizes of a [`Vit`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct VitConfig {
+    /// The height and the width of an image.
+    pub image: usize,
+    /// The channels of an image.
+    pub channels: usize,
+    /// The height and the width of a patch, which divide those of the image.
+    pub patch: usize,
+    /// Numbers in a token; divisible by the heads, and by 4 for the positions.
+    pub width: usize,
+    /// Transformer blocks.
+    pub depth: usize,
+    /// Attention heads of a block.
+    pub heads: usize,
+    /// Hidden units of the perceptron of a block.
+    pub mlp: usize,
+    /// Classes that are told apart.
+    pub classes: usize,
+}
+
+impl VitConfig {
+    /// The network of the paper: 2,676,778 weights.
+    pub fn cifar10() -> Self {
+        let (image, channels, patch, classes) = (32, 3, 4, 10);
+        Self { image, channels, patch, width: 192, depth: 6, heads: 3, mlp: 768, classes }
+    }
+
+    /// A network of the same form that is trained in seconds.
+    pub fn tiny() -> Self {
+        let (image, channels, patch, classes) = (32, 3, 8, 10);
+        Self { image, channels, patch, width: 32, depth: 2, heads: 2, mlp: 64, classes }
+    }
+
+    /// The network, with Burn's initial weights.
+    ///
+    /// # Panics
+    ///
+    /// If the patch does not divide the image, or the heads or 4 do not divide the width.
+    pub fn init(&self, device: &Device) -> Vit {
+        assert!(
+            self.patch > 0 && self.image.is_multiple_of(self.patch),
+            "patches of {} do not divide an image of {}",
+            self.patch,
+            self.image
+        );
+        assert!(
+            self.heads > 0 && self.width.is_multiple_of(self.heads) && self.width.is_multiple_of(4),
+            "a width of {} is not divisible by {} heads and by 4",
+            self.width,
+            self.heads
+        );
+        let pixels = self.patch * self.patch * self.channels;
+        let norm = |width| LayerNormConfig::new(width).init(device);
+        let linear = |from, to| LinearConfig::new(from, to).init(device);
+        let plain = |from, to| LinearConfig::new(from, to).with_bias(false).init(device);
+        let block = |_| Block {
+            attention_norm: norm(self.width),
+            qkv: plain(self.width, 3 * self.width),
+            out: plain(self.width, self.width),
+            mlp_norm: norm(self.width),
+            up: linear(self.width, self.mlp),
+            down: linear(self.mlp, self.width),
+            heads: self.heads,
+        };
+        Vit {
+            patch_norm: norm(pixels),
+            embed: linear(pixels, self.width),
+            embed_norm: norm(self.width),
+            blocks: (0..self.depth).map(block).collect(),
+            norm: norm(self.width),
+            head: linear(self.width, self.classes),
+            patch: self.patch,
+        }
+    }
+}
+
+/// A vision transformer: patches, normalised and embedded, with fixed positions added; blocks of
+/// attention and a perceptron, each normalised before and added to what came in; the mean over
+/// tokens; a linear layer to the classes. No class token and no dropout.
+#[derive(Module, Debug)]
+pub struct Vit {
+    pub(crate) patch_norm: LayerNorm,
+    pub(crate) embed: Linear,
+    pub(crate) embed_norm: LayerNorm,
+    pub(crate) blocks: Vec<Block>,
+    pub(crate) norm: LayerNorm,
+    pub(crate) head: Linear,
+    patch: usize,
+}
+
+/// `x ← x + attention(norm x)`, `x ← x + mlp(norm x)`.
+#[derive(Module, Debug)]
+pub(crate) struct Block {
+    pub(crate) attention_norm: LayerNorm,
+    pub(crate) qkv: Linear,
+    pub(crate) out: Linear,
+    pub(crate) mlp_norm: LayerNorm,
+    pub(crate) up: Linear,
+    pub(crate) down: Linear,
+    heads: usize,
+}
+
+impl Network for Vit {
+    type Input = Tensor<4>;
+
+    /// # Shapes
+    ///
+    /// - input: `[rows, channels, height, width]`
+    /// - output: `[rows, classes]`
+    fn forward(&self, images: Tensor<4>, _draw: &Draw) -> Tensor<2> {
+        let [_, _, height, width] = images.dims();
+        let patches = ops::patches(images, self.patch);
+        let embedded = linear(&self.embed, norm(&self.patch_norm, patches), Activation::Identity);
+        let tokens = norm(&self.embed_norm, embedded);
+        let [_, _, features] = tokens.dims();
+        let places = positions(height / self.patch, width / self.patch, features, &tokens.device());
+        let mut x = tokens + places;
+        for block in &self.blocks {
+            x = block.forward(x);
+        }
+        let pooled: Tensor<2> = norm(&self.norm, x).mean_dim(1).squeeze_dim(1);
+        linear(&self.head, pooled, Activation::Identity)
+    }
+}
+
+impl Block {
+    fn forward(&self, x: Tensor<3>) -> Tensor<3> {
+        let qkv = linear(&self.qkv, norm(&self.attention_norm, x.clone()), Activation::Identity);
+        let x = linear_residual(&self.out, ops::attention(qkv, self.heads, None), x);
+        let hidden = linear(&self.up, norm(&self.mlp_norm, x.clone()), Activation::Gelu);
+        linear_residual(&self.down, hidden, x)
+    }
+}
+
+fn norm<const D: usize>(layer: &LayerNorm, x: Tensor<D>) -> Tensor<D> {
+    let gamma = layer.gamma.val();
+    let beta = layer.beta.as_ref().map_or_else(|| gamma.zeros_like(), Param::val);
+    // Burn's default and PyTorch's.
+    ops::layer_norm(x, gamma, beta, 1e-5)
+}
+
+fn linear<const D: usize>(layer: &Linear, x: Tensor<D>, activation: Activation) -> Tensor<D> {
+    let epilogue = Epilogue { activation, ..Epilogue::default() };
+    ops::linear(x, layer.weight.val(), layer.bias.as_ref().map(Param::val), epilogue)
+}
+
+fn linear_residual(layer: &Linear, x: Tensor<3>, residual: Tensor<3>) -> Tensor<3> {
+    ops::linear_residual(x, layer.weight.val(), layer.bias.as_ref().map(Param::val), residual)
+}
+
+/// Where a token is: `[sin xω, cos xω, sin yω, cos yω]` with `ω_k = 10000^(−k/(n−1))` for the n
+/// frequencies that four times make up the width, and x, y the column and the row of the patch.
+///
+/// # Shapes
+///
+/// - output: `[1, down·across, width]`
+fn positions(down: usize, across: usize, width: usize, device: &Device) -> Tensor<3> {
+    let count = width / 4;
+    let frequency = |k: usize| 10_000f64.powf(-(k as f64) / (count.max(2) - 1) as f64);
+    let mut values = Vec::with_capacity(down * across * width);
+    for row in 0..down {
+        for column in 0..across {
+            for place in [column, row] {
+                let angle = |k| place as f64 * frequency(k);
+                values.extend((0..count).map(|k| angle(k).sin() as f32));
+                values.extend((0..count).map(|k| angle(k).cos() as f32));
+            }
+        }
+    }
+    Tensor::from_data(TensorData::new(values, [1, down * across, width]), device)
+}
