@@ -73,9 +73,9 @@ pub(crate) fn exp(x: f32) -> f32 {
 pub(crate) fn normal_cdf_pdf(x: f32) -> (f32, f32) {
     const C: f32 = 0.3;
     const FRAC_1_SQRT_2PI: f32 = 0.398_942_3;
-    // Beyond 13 the tail is less than the smallest number; the limit keeps infinity from s.
+    // Beyond 15 the density is zero; the limit keeps infinity from s.
     let a = x.abs();
-    let a = if a > 14.0 { 14.0 } else { a };
+    let a = if a > 15.0 { 15.0 } else { a };
     let density = exp(-0.5 * a * a);
     let scaled = C * a;
     let s = scaled / (1.0 + scaled);
