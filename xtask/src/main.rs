@@ -1,6 +1,6 @@
-//! What contributors run: `cargo xtask test`, `check`, `bench`, `race`.
+//! What contributors run: `cargo xtask test`, `check`, `bench`.
 
-mod race;
+mod bench;
 
 use std::env;
 use std::process::{Command, ExitCode, Stdio};
@@ -10,8 +10,10 @@ usage: cargo xtask COMMAND
 
   test     install what the tests need (Debian: Chromium for the report) and run all of them
   check    formatting, clippy and documentation, warnings as errors
-  bench    Criterion benchmarks of single operations; takes the names of benches (all without)
-  race     pieces of work beside PyTorch (from PyPI, in target/peers), in alternation
+  bench    whole pieces of work: speed, scaling, memory, page faults; a table and a plot
+             --peers             beside PyTorch and torch_blue (from PyPI, in target/peers)
+             --rounds N          the best of so many (3)
+             --operations [..]   Criterion benchmarks of single operations, by name or all
 ";
 
 fn main() -> ExitCode {
@@ -23,8 +25,7 @@ fn main() -> ExitCode {
     let outcome = match command {
         "test" => test(),
         "check" => check(),
-        "bench" => bench(rest),
-        "race" => race::race(),
+        "bench" => bench::bench(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             Ok(())
@@ -53,12 +54,6 @@ fn check() -> Result<(), String> {
     let mut doc = Command::new(env!("CARGO"));
     doc.args(["doc", "--release", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
     run(doc)
-}
-
-fn bench(names: &[String]) -> Result<(), String> {
-    let mut arguments = vec!["bench", "--package", "bayesmesh-bench"];
-    arguments.extend(names.iter().flat_map(|name| ["--bench", name]));
-    cargo(&arguments)
 }
 
 /// Installs a Debian package unless one of the programs is there. Where it cannot be installed the

@@ -12,6 +12,7 @@ use bayesmesh_data::load::LoadWindows;
 use bayesmesh_models::{Activation, MlpConfig};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    bayesmesh::memory::keep_freed();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [batch, draws, mesh, steps] = &arguments[..] else {
         return Err("usage: mlp BATCH DRAWS MESH STEPS".into());

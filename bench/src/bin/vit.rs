@@ -28,6 +28,7 @@ impl Callback for Clock {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    bayesmesh::memory::keep_freed();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let ([batch, draws, mesh, steps], rest) =
         arguments.split_first_chunk().ok_or("usage: vit BATCH DRAWS MESH STEPS [THREADS]")?;

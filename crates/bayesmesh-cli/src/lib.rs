@@ -19,6 +19,7 @@ use clap::Parser;
 
 /// Reads the command line, does what it says and returns the exit code.
 pub fn main() -> ExitCode {
+    bayesmesh::memory::keep_freed();
     let arguments = match args::Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return exit::refuse(&error),

@@ -14,10 +14,16 @@ pub use divergence::{kl_monte_carlo, kl_normal};
 pub use prior::Prior;
 pub use scale::Scale;
 
-use crate::simd::{Kernel, dispatch};
+use crate::simd::{Kernel, dispatch, parallel};
+use rayon::iter::IndexedParallelIterator;
+use rayon::slice::{ParallelSlice, ParallelSliceMut};
+
 use crate::stream::Stream;
 use crate::stream::fill::Chunk;
 use crate::stream::normal::box_muller;
+
+/// Numbers that a thread handles at a time.
+const PIECE: usize = 1 << 15;
 
 /// Draws weights: `out[i] = mean[i] + σ(rho[i]) · ε(start + i)`, where `ε` is what
 /// [`Stream::fill_normal`] gives.
@@ -35,7 +41,11 @@ pub fn sample(
 ) {
     check_lengths(&[mean.len(), rho.len(), out.len()]);
     stream.check_range(start, mean.len());
-    dispatch(Sample { stream, start, scale, mean, rho, out });
+    let pieces = mean.par_chunks(PIECE).zip(rho.par_chunks(PIECE)).zip(out.par_chunks_mut(PIECE));
+    parallel(pieces.enumerate(), |(piece, ((mean, rho), out))| {
+        let start = start + (piece * PIECE) as u64;
+        dispatch(Sample { stream, start, scale, mean, rho, out });
+    });
 }
 
 /// The gradient of [`sample`]: `grad_rho[i] = grad[i] · ε(start + i) · σ'(rho[i])`, where `grad` is
@@ -55,6 +65,31 @@ pub fn sample_backward(
     check_lengths(&[rho.len(), grad.len(), grad_rho.len()]);
     stream.check_range(start, rho.len());
     dispatch(SampleBackward { stream, start, scale, rho, grad, grad_rho });
+}
+
+/// Adds the gradient of [`sample`] to sums: `sum_mean[i] += grad[i]` and
+/// `sum_rho[i] += grad[i] · ε(start + i) · σ'(rho[i])`, in one pass.
+///
+/// # Panics
+///
+/// If the slices differ in length or the range passes [`Stream::ELEMENTS`].
+pub fn add_sample_backward(
+    stream: &Stream,
+    start: u64,
+    scale: Scale,
+    rho: &[f32],
+    grad: &[f32],
+    sum_mean: &mut [f32],
+    sum_rho: &mut [f32],
+) {
+    check_lengths(&[rho.len(), grad.len(), sum_mean.len(), sum_rho.len()]);
+    stream.check_range(start, rho.len());
+    let pieces = rho.par_chunks(PIECE).zip(grad.par_chunks(PIECE));
+    let sums = sum_mean.par_chunks_mut(PIECE).zip(sum_rho.par_chunks_mut(PIECE));
+    parallel(pieces.zip(sums).enumerate(), |(piece, ((rho, grad), (sum_mean, sum_rho)))| {
+        let start = start + (piece * PIECE) as u64;
+        dispatch(AddSampleBackward { stream, start, scale, rho, grad, sum_mean, sum_rho });
+    });
 }
 
 /// Panics unless all lengths are the same.
@@ -142,6 +177,50 @@ impl SampleBackward<'_> {
             let grad_rho = &mut self.grad_rho[range.clone()];
             for i in 0..noise.len() {
                 grad_rho[i] = grad[i] * noise[i] * scale.derivative(rho[i]);
+            }
+            done = range.end;
+        }
+    }
+}
+
+struct AddSampleBackward<'a> {
+    stream: &'a Stream,
+    start: u64,
+    scale: Scale,
+    rho: &'a [f32],
+    grad: &'a [f32],
+    sum_mean: &'a mut [f32],
+    sum_rho: &'a mut [f32],
+}
+
+impl Kernel for AddSampleBackward<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        match self.scale {
+            Scale::Exp => self.run_with(Scale::Exp),
+            Scale::Softplus => self.run_with(Scale::Softplus),
+        }
+    }
+}
+
+impl AddSampleBackward<'_> {
+    #[inline(always)]
+    fn run_with(self, scale: Scale) {
+        let stream = *self.stream;
+        let mut chunk = Chunk::default();
+        let mut done = 0;
+        while done < self.grad.len() {
+            let remaining = self.grad.len() - done;
+            let noise = chunk.generate(&stream, self.start + done as u64, remaining, box_muller);
+            let range = done..done + noise.len();
+            let (rho, grad) = (&self.rho[range.clone()], &self.grad[range.clone()]);
+            let sum_mean = &mut self.sum_mean[range.clone()];
+            let sum_rho = &mut self.sum_rho[range.clone()];
+            for i in 0..noise.len() {
+                sum_mean[i] += grad[i];
+                sum_rho[i] += grad[i] * noise[i] * scale.derivative(rho[i]);
             }
             done = range.end;
         }

@@ -23,6 +23,7 @@ pub mod predict;
 pub mod trainer;
 
 pub use bayesmesh_comm::{Communicator, Mesh, MeshComm, Operation, Reduce, threads};
+pub use bayesmesh_kernels::memory;
 pub use bayesmesh_kernels::stream::{Purpose, Stream};
 pub use data::{Dataset, TensorDataset};
 pub use draw::Draw;

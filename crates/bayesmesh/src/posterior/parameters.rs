@@ -1,7 +1,7 @@
 //! The trainable numbers of a network in one flat vector, and draws of the network made from them.
 
-use bayesmesh_kernels::ops;
-use bayesmesh_kernels::stream::Purpose;
+use bayesmesh_kernels::gaussian;
+use bayesmesh_kernels::stream::{Purpose, Stream};
 use burn::module::{Flag, Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
 
@@ -160,37 +160,26 @@ impl<N: Module> Parameters<N> {
         slot.map_or_else(|| "a running statistic".to_owned(), |slot| slot.describe(index))
     }
 
-    /// The numbers as tensors, from which draws of the network are taken.
+    /// What all draws of a step have in common, from which they are taken.
     pub fn snapshot(&self) -> Snapshot<'_, N> {
-        let tensor = |values: &[f32]| {
-            Tensor::from_data(TensorData::new(values.to_vec(), [values.len()]), &self.device)
-        };
-        let slots = self.slots.iter().map(|slot| {
-            let (mean, rho) = self.values[slot.range.clone()].split_at(slot.len());
-            let rho = matches!(slot.family, Family::Gaussian(_)).then(|| tensor(rho));
-            Leaf { mean: tensor(mean), rho }
+        let points = self.slots.iter().map(|slot| match slot.family {
+            Family::Point => Some(self.tensor(self.values[slot.range.clone()].to_vec())),
+            Family::Gaussian(_) => None,
         });
         let buffers = self.buffers.iter();
-        Snapshot {
-            parameters: self,
-            slots: slots.collect(),
-            buffers: buffers
-                .map(|buffer| tensor(&self.buffer_values[buffer.range.clone()]))
-                .collect(),
-        }
+        let buffers =
+            buffers.map(|buffer| self.tensor(self.buffer_values[buffer.range.clone()].to_vec()));
+        Snapshot { parameters: self, points: points.collect(), buffers: buffers.collect() }
     }
-}
 
-/// The tensors of a slot: the point or mean, and ρ of a Gaussian.
-#[derive(Clone, Debug)]
-struct Leaf {
-    mean: Tensor<1>,
-    rho: Option<Tensor<1>>,
-}
+    fn tensor(&self, values: Vec<f32>) -> Tensor<1> {
+        let length = values.len();
+        Tensor::from_data(TensorData::new(values, [length]), &self.device)
+    }
 
-impl Leaf {
-    fn map(&self, f: impl Fn(Tensor<1>) -> Tensor<1>) -> Self {
-        Self { mean: f(self.mean.clone()), rho: self.rho.clone().map(f) }
+    /// The numbers of a slot: the points or means, and ρ of a Gaussian.
+    fn parts(&self, slot: &Slot) -> (&[f32], &[f32]) {
+        self.values[slot.range.clone()].split_at(slot.len())
     }
 }
 
@@ -205,36 +194,57 @@ pub enum Tape {
     Off,
 }
 
-/// The parameters at one step as tensors. Cheap to draw from, any number of times.
+/// The parameters at one step. Cheap to draw from, any number of times.
 #[derive(Debug)]
 pub struct Snapshot<'a, N> {
     parameters: &'a Parameters<N>,
-    slots: Vec<Leaf>,
+    /// The slots that are points.
+    points: Vec<Option<Tensor<1>>>,
     buffers: Vec<Tensor<1>>,
+}
+
+/// The noise of a slot in a draw.
+fn noise(draw: &Draw, slot: usize) -> Stream {
+    draw.stream(Purpose::Weights).at_tensor(slot as u32)
 }
 
 impl<N: Module> Snapshot<'_, N> {
     /// The network of a draw: Gaussian weights sampled, points as they are.
+    ///
+    /// The sampled weights are the leaves of the tape. What their gradients mean for μ and ρ is
+    /// known in closed form, so sampling needs no place on it ([`Drawn::add_gradients`]).
     pub fn draw(&self, draw: &Draw, tape: Tape) -> Drawn<N> {
-        let on_tape = |tensor: Tensor<1>| match tape {
-            Tape::Recording => tensor.autodiff().require_grad(),
-            Tape::Paused => tensor.autodiff(),
-            Tape::Off => tensor,
-        };
-        let leaves: Vec<Leaf> = self.slots.iter().map(|leaf| leaf.map(on_tape)).collect();
+        let parameters = self.parameters;
+        let weights = parameters.slots.iter().zip(&self.points).enumerate();
+        let weights = weights.map(|(index, (slot, point))| {
+            let weight = match (point, slot.family) {
+                (None, Family::Gaussian(scale)) => {
+                    let (mean, rho) = parameters.parts(slot);
+                    let mut sampled = vec![0.0; slot.len()];
+                    gaussian::sample(&noise(draw, index), 0, scale, mean, rho, &mut sampled);
+                    parameters.tensor(sampled)
+                }
+                (point, _) => point.clone().expect("a slot that is not a Gaussian is a point"),
+            };
+            match tape {
+                Tape::Recording => weight.autodiff().require_grad(),
+                Tape::Paused => weight.autodiff(),
+                Tape::Off => weight,
+            }
+        });
+        let weights: Vec<Tensor<1>> = weights.collect();
         let mut mapper =
-            Assembler { snapshot: self, leaves: &leaves, draw, tape, next: 0, next_flag: 0 };
+            Assembler { snapshot: self, weights: &weights, tape, next: 0, next_flag: 0 };
         // `valid` gives the copy running statistics of its own: draws must not share them.
-        let network = self.parameters.template.valid().map(&mut mapper);
-        Drawn { network, leaves }
+        let network = parameters.template.valid().map(&mut mapper);
+        Drawn { network, weights, draw: draw.clone() }
     }
 }
 
 /// Puts tensors into the module in the order in which [`Inventory`] found their places.
 struct Assembler<'a, N> {
     snapshot: &'a Snapshot<'a, N>,
-    leaves: &'a [Leaf],
-    draw: &'a Draw,
+    weights: &'a [Tensor<1>],
     tape: Tape,
     next: usize,
     next_flag: usize,
@@ -260,18 +270,7 @@ impl<N> ModuleMapper for Assembler<'_, N> {
                 };
                 (values, &parameters.buffers[index].shape)
             }
-            Entry::Slot(index) => {
-                let slot = &parameters.slots[index];
-                let Leaf { mean, rho } = &self.leaves[index];
-                let values = match (rho, slot.family) {
-                    (Some(rho), Family::Gaussian(scale)) => {
-                        let stream = self.draw.stream(Purpose::Weights).at_tensor(index as u32);
-                        ops::sample(mean.clone(), rho.clone(), stream, scale)
-                    }
-                    _ => mean.clone(),
-                };
-                (values, &slot.shape)
-            }
+            Entry::Slot(index) => (self.weights[index].clone(), &parameters.slots[index].shape),
         };
         let shape: [usize; D] = shape[..].try_into().expect("the rank found by the inventory");
         Param::initialized(param.id, values.reshape(shape))
@@ -283,33 +282,33 @@ impl<N> ModuleMapper for Assembler<'_, N> {
 pub struct Drawn<N> {
     /// The network, of the type the user wrote.
     pub network: N,
-    leaves: Vec<Leaf>,
+    weights: Vec<Tensor<1>>,
+    draw: Draw,
 }
 
 impl<N: Module> Drawn<N> {
-    /// Adds the gradients of a backward pass to a flat vector laid out like the parameters.
+    /// Adds the gradients of a backward pass to a flat vector laid out like the parameters: with
+    /// `g = ∂L/∂w`, g for points and means and `g·ε·σ'(ρ)` for ρ.
     pub(crate) fn add_gradients(
         &self,
         parameters: &Parameters<N>,
         mut gradients: Gradients,
         into: &mut [f32],
     ) {
-        let mut add = |leaf: &Tensor<1>, into: &mut [f32]| {
+        for (index, (slot, weight)) in parameters.slots.iter().zip(&self.weights).enumerate() {
             // A tensor that the forward pass did not use has no gradient: zero.
-            let Some(gradient) = leaf.grad_remove(&mut gradients) else {
-                return;
+            let Some(gradient) = weight.grad_remove(&mut gradients) else {
+                continue;
             };
             let data = gradient.into_data();
             let gradient = data.as_slice::<f32>().expect("gradients are single precision");
-            for (sum, g) in into.iter_mut().zip(gradient) {
-                *sum += g;
-            }
-        };
-        for (slot, leaf) in parameters.slots.iter().zip(&self.leaves) {
-            let (into_mean, into_rho) = into[slot.range.clone()].split_at_mut(slot.len());
-            add(&leaf.mean, into_mean);
-            if let Some(rho) = &leaf.rho {
-                add(rho, into_rho);
+            let (mean, rho) = into[slot.range.clone()].split_at_mut(slot.len());
+            match slot.family {
+                Family::Point => mean.iter_mut().zip(gradient).for_each(|(sum, g)| *sum += g),
+                Family::Gaussian(scale) => {
+                    let (noise, (_, at)) = (noise(&self.draw, index), parameters.parts(slot));
+                    gaussian::add_sample_backward(&noise, 0, scale, at, gradient, mean, rho);
+                }
             }
         }
     }

@@ -1,0 +1,273 @@
+//! Whole pieces of work, alone and beside the competition, in alternation on this machine.
+//!
+//! usage: table [PYTHON] [--rounds N]     with a Python that has torch and torch_blue, its figures
+//! too; prints a table and saves it with a plot in `target/bench`
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use bayesmesh_report::{Axis, Bar, Block, Cell, Color, Layer, Plot, Report, Section, Shape, Table};
+
+/// Multiplications and additions of one image in one draw of the ViT, forward and backward: three
+/// products of each linear layer, and seven of each head's scores and values (the backward pass
+/// makes the scores again).
+const VIT_FLOP: f64 = {
+    let (tokens, width, depth, patch) = (64.0, 192.0, 6.0, 48.0);
+    let linear = 3.0 * 2.0 * tokens * (depth * 12.0 * width * width + patch * width);
+    let attention = 7.0 * 2.0 * depth * tokens * tokens * width;
+    linear + attention
+};
+
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+/// One way to do a piece of work: a command whose last line is a number, smaller being better.
+struct Contestant {
+    name: &'static str,
+    program: PathBuf,
+    arguments: Vec<String>,
+    /// The best of the last lines, and the other lines of that run.
+    best: f64,
+    others: Vec<f64>,
+}
+
+impl Contestant {
+    fn run(&mut self) -> Outcome<()> {
+        let output = Command::new(&self.program).args(&self.arguments).output()?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let mut numbers: Vec<f64> =
+            text.lines().filter_map(|line| line.trim().parse().ok()).collect();
+        let Some(last) = numbers.pop().filter(|_| output.status.success()) else {
+            let complaint = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("{} failed: {complaint}", self.name).into());
+        };
+        eprintln!("  {}: {last:.4}", self.name);
+        if last < self.best {
+            (self.best, self.others) = (last, numbers);
+        }
+        Ok(())
+    }
+}
+
+/// Who takes part.
+struct Field {
+    python: Option<PathBuf>,
+    programs: PathBuf,
+    rounds: usize,
+}
+
+/// A figure that the project holds itself to.
+struct Figure {
+    name: String,
+    value: f64,
+    bar: &'static str,
+}
+
+impl Field {
+    fn ours(&self, name: &'static str, program: &str, arguments: &str) -> Contestant {
+        Contestant {
+            name,
+            program: self.programs.join(program),
+            arguments: arguments.split_whitespace().map(str::to_owned).collect(),
+            best: f64::INFINITY,
+            others: Vec::new(),
+        }
+    }
+
+    /// A script of `bench/peers`, where there is a Python for it.
+    fn peer(&self, name: &'static str, arguments: &str) -> Option<Contestant> {
+        let contestant = self.ours(name, "", arguments);
+        Some(Contestant { program: self.python.clone()?, ..contestant })
+    }
+
+    /// Runs the contestants in turn.
+    fn compete(&self, work: &str, contestants: &mut [Contestant]) -> Outcome<()> {
+        for round in 1..=self.rounds {
+            eprintln!("{work}, round {round} of {}", self.rounds);
+            contestants.iter_mut().try_for_each(Contestant::run)?;
+        }
+        Ok(())
+    }
+}
+
+fn main() -> Outcome<()> {
+    let mut arguments = std::env::args().skip(1);
+    let (mut python, mut rounds) = (None, 3);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--rounds" => rounds = arguments.next().ok_or("--rounds N")?.parse()?,
+            other => python = Some(PathBuf::from(other)),
+        }
+    }
+    let programs = std::env::current_exe()?.parent().ok_or("no folder")?.to_path_buf();
+    let field = Field { python, programs, rounds };
+    let works = [vit(&field)?, vit_16(&field)?, mlp(&field)?, normals(&field)?];
+
+    let folder = field.programs.parent().ok_or("no folder")?.join("bench");
+    std::fs::create_dir_all(&folder)?;
+    report(&works, &folder)
+}
+
+/// A piece of work: what it is, how all did, and the figures that follow.
+struct Work {
+    title: &'static str,
+    unit: &'static str,
+    contestants: Vec<Contestant>,
+    figures: Vec<Figure>,
+}
+
+fn best(contestants: &[Contestant], name: &str) -> f64 {
+    contestants.iter().find(|c| c.name == name).map_or(f64::NAN, |c| c.best)
+}
+
+/// `other / ours`, where there is another.
+fn ratio(contestants: &[Contestant], ours: &str, other: &str, bar: &'static str) -> Option<Figure> {
+    let value = best(contestants, other) / best(contestants, ours);
+    let name = format!("{ours}, as many times as fast as {other}");
+    value.is_finite().then_some(Figure { name, value, bar })
+}
+
+fn vit(field: &Field) -> Outcome<Work> {
+    const ONE: &str = "1 rank, 1 thread, S = 1";
+    const TWO: &str = "1 rank, 1 thread, S = 2";
+    const PAIR: &str = "2 ranks, S = 2";
+    const OURS: &str = "2 ranks, S = 4";
+    const SPREAD: &str = "1 rank of 2 threads, S = 4";
+    const BLUE: &str = "torch_blue, 2 ranks over gloo, S = 4";
+    const EAGER: &str = "PyTorch, 2 threads, no KL, no Adam, S = 4";
+    let mut contestants = vec![
+        field.ours(OURS, "vit", "64 4 2x1 4 1"),
+        field.ours(SPREAD, "vit", "64 4 1x1 4 2"),
+        field.ours(ONE, "vit", "64 1 1x1 6 1"),
+        field.ours(TWO, "vit", "64 2 1x1 4 1"),
+        field.ours(PAIR, "vit", "64 2 2x1 6 1"),
+    ];
+    let torchrun = "-m torch.distributed.run --nproc-per-node 2 bench/peers/vit_torch_blue.py";
+    contestants.extend(field.peer(BLUE, &format!("{torchrun} 64 4 1 4")));
+    contestants.extend(field.peer(EAGER, "bench/peers/vit_torch.py 64 4 2 4"));
+    let title = "Training step of the Bayesian ViT, batch 64";
+    field.compete(title, &mut contestants)?;
+    let mut bounds = [field.ours("the product alone, 2 threads", "roofline", "2")];
+    bounds[0].run()?;
+    // The rate of the best of several, since the bound must not be an unlucky run.
+    let mut roofline = bounds[0].best;
+    for _ in 1..field.rounds {
+        bounds[0].best = f64::INFINITY;
+        bounds[0].run()?;
+        roofline = roofline.max(bounds[0].best);
+    }
+    let seconds = |name| best(&contestants, name);
+    let rate = 4.0 * 64.0 * VIT_FLOP / 1e9 / seconds(OURS);
+    let figure = |name: &str, value, bar| Figure { name: name.to_owned(), value, bar };
+    let faults = contestants[0].others.get(1).copied().unwrap_or(f64::NAN);
+    let mut figures = vec![
+        figure("image-draws a second", 256.0 / seconds(OURS), ""),
+        figure("share of the bound that products set", rate / roofline, "≥ 0.6"),
+        figure("that bound, GFLOP/s on two cores", roofline, ""),
+        figure("E(2), proportional samples", seconds(ONE) / seconds(PAIR), "≥ 0.95"),
+        figure("S(2), fixed samples", seconds(TWO) / seconds(PAIR), "≥ 1.9"),
+        figure("page faults of a step", faults, "0"),
+    ];
+    figures.extend(ratio(&contestants, OURS, SPREAD, "> 1"));
+    figures.extend(ratio(&contestants, OURS, BLUE, "≥ 1.5"));
+    figures.extend(ratio(&contestants, OURS, EAGER, "≥ 1.3"));
+    Ok(Work { title, unit: "s", contestants, figures })
+}
+
+fn vit_16(field: &Field) -> Outcome<Work> {
+    const OURS: &str = "one process, 2 thread-ranks, S = 16";
+    const BLUE: &str = "torch_blue, one process, 2 threads, S = 16";
+    let mut contestants = vec![field.ours(OURS, "vit", "64 16 2x1 2 1")];
+    contestants.extend(field.peer(BLUE, "bench/peers/vit_torch_blue.py 64 16 2 2"));
+    let title = "Training step of the Bayesian ViT with 16 draws, batch 64";
+    let once = Field { rounds: field.rounds.min(2), python: None, programs: PathBuf::new() };
+    once.compete(title, &mut contestants)?;
+    let mut figures: Vec<Figure> = ratio(&contestants, OURS, BLUE, "≥ 3").into_iter().collect();
+    let memory = |c: &Contestant| c.others.first().copied().unwrap_or(f64::NAN);
+    figures.extend(contestants.iter().map(|c| Figure {
+        name: format!("peak memory of {}, MiB", c.name),
+        value: memory(c),
+        bar: "",
+    }));
+    if let [ours, blue] = &contestants[..] {
+        let value = memory(blue) / memory(ours);
+        figures.push(Figure { name: "times less memory".to_owned(), value, bar: "≥ 6" });
+    }
+    Ok(Work { title, unit: "s", contestants, figures })
+}
+
+fn mlp(field: &Field) -> Outcome<Work> {
+    const OURS: &str = "2 ranks";
+    const TORCH: &str = "PyTorch, 2 threads";
+    let mut contestants = vec![
+        field.ours(OURS, "mlp", "64 16 2x1 300"),
+        field.ours("1 rank", "mlp", "64 16 1x1 300"),
+    ];
+    contestants.extend(field.peer(TORCH, "bench/peers/mlp_torch.py 64 16 2 300"));
+    contestants.extend(field.peer("PyTorch, 1 thread", "bench/peers/mlp_torch.py 64 16 1 300"));
+    let title = "Training step of the load forecast's MLP, batch 64, 16 draws";
+    field.compete(title, &mut contestants)?;
+    let figures = ratio(&contestants, OURS, TORCH, "≥ 3").into_iter().collect();
+    Ok(Work { title, unit: "ms", contestants, figures })
+}
+
+fn normals(field: &Field) -> Outcome<Work> {
+    const OURS: &str = "fill_normal";
+    const TORCH: &str = "PyTorch's normal_";
+    let mut contestants = vec![field.ours(OURS, "normals", "")];
+    contestants.extend(field.peer(TORCH, "bench/peers/normals_torch.py"));
+    let title = "Ten million standard normals on one core";
+    field.compete(title, &mut contestants)?;
+    let figures = ratio(&contestants, OURS, TORCH, "").into_iter().collect();
+    Ok(Work { title, unit: "ms", contestants, figures })
+}
+
+/// Prints the table and writes `table.csv` and `report.html`.
+fn report(works: &[Work], folder: &Path) -> Outcome<()> {
+    let mut csv = String::from("work,what,value,unit,bar\n");
+    let mut page = Report {
+        title: "BayesMesh benchmarks".to_owned(),
+        lead: "Contestants ran in alternation on one machine; the best of the rounds counts."
+            .to_owned(),
+        ..Report::default()
+    };
+    for work in works {
+        println!("\n{}", work.title);
+        let mut section = Section::new(work.title);
+        let mut plot =
+            Plot::new("Time of a step", Axis::linear(""), Axis::linear("").unit(work.unit))
+                .shape(Shape::Half)
+                .caption("Shorter is better.");
+        let colors =
+            [Color::Blue, Color::Orange, Color::Green, Color::Purple, Color::Gold, Color::Grey];
+        for (index, contestant) in work.contestants.iter().enumerate() {
+            println!("  {:<52} {:10.4} {}", contestant.name, contestant.best, work.unit);
+            csv += &format!(
+                "{:?},{:?},{},{},\n",
+                work.title, contestant.name, contestant.best, work.unit
+            );
+            let left = index as f64;
+            plot = plot.with(Layer::Bars {
+                label: contestant.name.to_owned(),
+                bars: vec![Bar { left, right: left + 0.8, height: contestant.best }],
+                color: colors[index % colors.len()],
+            });
+        }
+        let mut rows = Vec::new();
+        for Figure { name, value, bar } in &work.figures {
+            println!("  {name:<76} {value:10.3}  {bar}");
+            csv += &format!("{:?},{name:?},{value},,{bar:?}\n", work.title);
+            rows.push(vec![Cell::from(name.as_str()), Cell::number(*value, 3), Cell::from(*bar)]);
+        }
+        let table = Table {
+            header: ["", "measured", "held to"].map(Into::into).into(),
+            rows,
+            ..Table::default()
+        };
+        section = section.with(Block::Plot(plot)).with(Block::Table(table));
+        page.sections.push(section);
+    }
+    std::fs::write(folder.join("table.csv"), csv)?;
+    std::fs::write(folder.join("report.html"), page.to_html())?;
+    println!("\n{}\n{}", folder.join("table.csv").display(), folder.join("report.html").display());
+    Ok(())
+}

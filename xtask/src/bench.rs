@@ -1,0 +1,47 @@
+//! Benchmarks, and the competition they are run beside.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::{cargo, run};
+
+/// `cargo xtask bench [--peers] [--rounds N]`, or `cargo xtask bench --operations [NAMES]`.
+pub fn bench(arguments: &[String]) -> Result<(), String> {
+    if let Some((first, names)) = arguments.split_first()
+        && first == "--operations"
+    {
+        let mut arguments = vec!["bench", "--package", "bayesmesh-bench"];
+        arguments.extend(names.iter().flat_map(|name| ["--bench", name]));
+        return cargo(&arguments);
+    }
+    cargo(&["build", "--release", "--package", "bayesmesh-bench", "--bins"])?;
+    let mut table = Command::new(target().join("release/table"));
+    for argument in arguments {
+        match argument.as_str() {
+            "--peers" => table.arg(peers()?),
+            other => table.arg(other),
+        };
+    }
+    run(table)
+}
+
+/// The Python of a virtual environment with the competition, made where it is missing.
+fn peers() -> Result<PathBuf, String> {
+    let folder = target().join("peers");
+    let python = folder.join("bin/python");
+    if !python.exists() {
+        let mut venv = Command::new("python3");
+        venv.args(["-m", "venv"]).arg(&folder);
+        run(venv)?;
+        let mut install = Command::new(&python);
+        install.args(["-m", "pip", "install", "--quiet"]);
+        install.args(["numpy", "torch==2.9.0", "torch_blue==1.1.0"]);
+        run(install)?;
+    }
+    Ok(python)
+}
+
+fn target() -> PathBuf {
+    let folder = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    folder.unwrap_or_else(|| Path::new("target").to_path_buf())
+}
