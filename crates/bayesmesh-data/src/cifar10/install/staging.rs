@@ -10,8 +10,10 @@ use crate::cifar10::error::Cifar10Error;
 
 /// Where a download is kept to go on with it.
 const PART: &str = "download.part";
+/// What it is called when it has arrived.
+const COMPLETE: &str = "download.complete";
 /// The address that it comes from.
-const PART_OF: &str = "download.address";
+const ADDRESS: &str = "download.address";
 /// The files that will become the folder.
 const BATCHES: &str = "batches";
 /// What is needed on the way.
@@ -28,6 +30,15 @@ pub(in crate::cifar10) struct Staging {
     path: PathBuf,
     /// Held while this process works here, and let go by the operating system however it ends.
     _lock: File,
+}
+
+/// The files of a download.
+#[derive(Debug)]
+pub(in crate::cifar10) struct Download {
+    /// While it arrives; a part of an earlier try may be there.
+    pub part: PathBuf,
+    /// When it has arrived.
+    pub complete: PathBuf,
 }
 
 impl Staging {
@@ -78,15 +89,16 @@ impl Staging {
         Ok(path)
     }
 
-    /// The file for a download; what has arrived from another address is removed.
-    pub fn part(&self, address: &str) -> PathBuf {
-        let (part, of) = (self.path.join(PART), self.path.join(PART_OF));
+    /// The files for a download; what has arrived from another address is removed.
+    pub fn download(&self, address: &str) -> Download {
+        let [part, complete, of] = [PART, COMPLETE, ADDRESS].map(|name| self.path.join(name));
         if fs::read_to_string(&of).ok().as_deref() != Some(address) {
             let _ = fs::remove_file(&part);
+            let _ = fs::remove_file(&complete);
             // Where this cannot be written the download fails as well, and says why.
             let _ = fs::write(&of, address);
         }
-        part
+        Download { part, complete }
     }
 
     /// Gives the files the name that was asked for.
