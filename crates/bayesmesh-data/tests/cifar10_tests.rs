@@ -59,7 +59,7 @@ fn a_stand_in_can_be_learned() {
     let means = |images: &Images, row: usize| -> [f64; 3] {
         let (image, _) = images.raw(row);
         let mean = |c: usize| image[c * 1024..(c + 1) * 1024].iter().map(|&v| f64::from(v)).sum();
-        std::array::from_fn(|c| mean(c))
+        std::array::from_fn(mean)
     };
     let (train, test) = (cifar.train(None).unwrap(), cifar.test(None).unwrap());
     let mut centres = [[0.0; 3]; 10];
