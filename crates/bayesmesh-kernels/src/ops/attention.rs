@@ -240,8 +240,8 @@ impl Kernel for Softmax<'_> {
                 *value *= inverse;
             }
             if let Some(logs) = &mut logs {
-                // The difference is zero, unless the total is not a number.
-                logs[index] = largest + ln(total) + (total - total);
+                // `ln` takes positive numbers only.
+                logs[index] = if total > 0.0 { largest + ln(total) } else { f32::NAN };
             }
         }
     }
