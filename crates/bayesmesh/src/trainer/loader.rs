@@ -48,7 +48,7 @@ pub(super) struct Load<'a, D> {
     pub shard: (usize, usize),
     /// Ranks that take each batch.
     pub takers: usize,
-    /// Batches that may be loaded and not yet taken by all of them.
+    /// Batches that may be loaded and not yet taken by all of them, where one thread loads.
     pub ahead: usize,
     /// Makes loading slower by so much for each example.
     pub delay: Duration,
@@ -116,7 +116,8 @@ impl<'a, D: Dataset> Loader<'a, D> {
 
     /// Loads step after step until there are no more or the loader is closed.
     fn work(&self) {
-        let ahead = self.load.ahead.max(self.threads());
+        // What the other threads are loading does not count.
+        let ahead = self.load.ahead.max(1) + self.threads() - 1;
         loop {
             let idle = |queue: &mut Queue<D>| {
                 let next = queue.first + queue.slots.len();

@@ -63,8 +63,8 @@ pub struct Settings {
     pub bucket_bytes: usize,
     /// Threads of each rank; by default the processors divided by the ranks.
     pub threads: Option<usize>,
-    /// Batches that are loaded ahead where loading takes time; at least one for each rank that
-    /// shares them.
+    /// Batches that are loaded ahead where loading takes time, at least one. Where ranks share
+    /// them, one more for each rank beyond the first, as that is one more thread that loads.
     pub prefetch: usize,
     /// Whether ranks of a process that train on the same rows share what is loaded. Otherwise each
     /// loads them for itself, as in the paper.
