@@ -52,6 +52,9 @@ pub trait Dataset: Sync {
     }
 
     /// The examples with these numbers, in this order, on the device.
+    ///
+    /// In training it is called ahead of time from threads in the background, for several batches
+    /// at once where several ranks share them.
     fn batch(&self, rows: &[usize], device: &Device) -> Result<(Self::Input, Self::Target)>;
 
     /// A random variation of loaded inputs for training; `None`, the default, leaves them as they
@@ -65,7 +68,8 @@ pub trait Dataset: Sync {
     }
 }
 
-/// A tensor, or several, whose first axis counts examples.
+/// A tensor, or several, whose first axis counts examples. Ranks that train on the same rows get
+/// clones, which should be cheap, as those of tensors are.
 pub trait Rows: Clone + Send {
     /// The number of examples.
     fn rows(&self) -> usize;

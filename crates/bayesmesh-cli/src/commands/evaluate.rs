@@ -102,6 +102,8 @@ pub fn finish(
             finished.steps as f64 * (recipe.train.samples * recipe.train.batch) as f64 / seconds;
         let text = format!("{} example-draws a second", format_number(rate, 0));
         facts.push(("Training rate".to_owned(), text));
+        let waiting = format!("{:.1} % of the time of the steps", 100.0 * trainer.time().waiting());
+        facts.push(("Waiting for data".to_owned(), waiting));
     }
     let repairs = forecast.repairs.as_ref().filter(|repairs| !repairs.is_clean());
     let run_facts = RunFacts {
@@ -125,6 +127,7 @@ pub fn finish(
     result["report"] = json!(path);
     if let Some(seconds) = finished.seconds {
         result["seconds"] = json!(seconds);
+        result["waiting"] = json!(trainer.time().waiting());
     }
     let evaluation = json!({
         "step": trainer.step(),

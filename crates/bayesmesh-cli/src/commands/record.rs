@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::run::{EventLog, MetricsCsv, RunFolder, TensorBoard};
 
-const COLUMNS: [&str; 9] = [
+const COLUMNS: [&str; 10] = [
     "epoch",
     "loss",
     "data",
@@ -21,6 +21,7 @@ const COLUMNS: [&str; 9] = [
     "seconds",
     "validation_rmse_mw",
     "validation_gaussian_nll",
+    "waiting",
 ];
 
 /// The files of a run, as a callback. Rows and events, also those of an epoch, are written before the
@@ -115,7 +116,8 @@ impl Recorder {
                 report.rate,
                 seconds,
             ];
-            let cells = cells.map(Some).into_iter().chain([None, None]);
+            let cells =
+                cells.map(Some).into_iter().chain([None, None, Some(report.time.waiting())]);
             self.metrics.append(step, &cells.collect::<Vec<_>>())?;
             self.board.scalars(
                 step,
@@ -149,6 +151,7 @@ impl Recorder {
         cells[6] = Some(self.started.elapsed().as_secs_f64());
         cells[7] = rmse;
         cells[8] = nll;
+        cells[9] = Some(report.time.waiting());
         self.metrics.append(step, &cells)?;
         let scalars = [("validation/rmse_mw", rmse), ("validation/gaussian_nll", nll)];
         let scalars: Vec<_> = scalars.iter().filter_map(|(tag, v)| Some((*tag, (*v)?))).collect();

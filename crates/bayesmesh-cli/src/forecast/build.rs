@@ -1,5 +1,7 @@
 //! A recipe as the library's types.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use bayesmesh::loss::{
     Combine, EnsembleCrps, Expected, ExpectedSquaredError, Gaussian, GaussianOfDraws, Mixture,
@@ -262,6 +264,8 @@ fn settings(recipe: &Recipe, mesh: Mesh, steps: usize) -> Settings {
             }
         },
         threads: train.threads,
+        share_loading: train.share_loading,
+        load_delay: Duration::try_from_secs_f64(train.load_delay_ms / 1e3).unwrap_or(Duration::MAX),
         validation_draws: recipe.evaluate.validation_draws,
         ..Settings::default()
     }

@@ -33,6 +33,10 @@ pub struct Train {
     pub clip_norm: Option<f64>,
     /// Threads of each rank.
     pub threads: Option<usize>,
+    /// Whether ranks that train on the same rows share what is loaded.
+    pub share_loading: bool,
+    /// Milliseconds by which loading an example is made slower.
+    pub load_delay_ms: f64,
 }
 
 /// The order of sums over draws and ranks.
@@ -167,6 +171,20 @@ pub(super) static SECTION: Section = Section {
             "Threads of each rank.",
         )
         .also(&["num_threads", "workers"]),
+        Key::new(
+            "share_loading",
+            Values::Flag,
+            Absent::Value("true"),
+            "Whether ranks of a process that train on the same rows share what is loaded; `false` \
+             is the paper's way, each rank loads them for itself. No difference for the result.",
+        ),
+        Key::new(
+            "load_delay_ms",
+            Values::Number(Range::NOT_NEGATIVE),
+            Absent::Value("0.0"),
+            "Milliseconds by which loading an example is made slower, to see what a slow source \
+             would cost. No difference for the result.",
+        ),
     ],
     example: "[train]\nepochs = 10\nsamples = 16\nbatch = 64",
 };

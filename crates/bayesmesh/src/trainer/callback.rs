@@ -1,9 +1,34 @@
 //! What a run tells while it goes on.
 
+use std::ops::AddAssign;
+
 use crate::checkpoint::Checkpoint;
 use crate::metrics::Score;
 
-/// What happened in one step. The same on every rank.
+/// How long steps took on this rank.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Time {
+    /// Seconds in all.
+    pub seconds: f64,
+    /// Seconds of these in which the rank waited for data or loaded them itself.
+    pub waited: f64,
+}
+
+impl Time {
+    /// The share of the time that went into waiting for data; zero where there was no step.
+    pub fn waiting(&self) -> f64 {
+        if self.seconds > 0.0 { self.waited / self.seconds } else { 0.0 }
+    }
+}
+
+impl AddAssign for Time {
+    fn add_assign(&mut self, other: Self) {
+        self.seconds += other.seconds;
+        self.waited += other.waited;
+    }
+}
+
+/// What happened in one step. The same on every rank, but for the time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepReport {
     /// Steps done so far, this one included.
@@ -22,6 +47,10 @@ pub struct StepReport {
     pub gradient_norm: f64,
     /// The learning rate.
     pub rate: f64,
+    /// Examples of the batch, over all ranks.
+    pub examples: usize,
+    /// The time of the step, from asking for its batch to the new parameters.
+    pub time: Time,
 }
 
 /// What an epoch came to.
@@ -35,6 +64,8 @@ pub struct EpochReport {
     pub loss: f64,
     /// Scores on the validation data, if there is any.
     pub validation: Vec<Score>,
+    /// The time of the epoch's steps, without validation and callbacks.
+    pub time: Time,
 }
 
 /// Whether a run goes on.

@@ -6,13 +6,14 @@
 //! same optimiser step, so that the parameters stay equal without being sent.
 
 mod callback;
+mod loader;
 mod objective;
 mod optimizer;
 mod rank;
 mod schedule;
 mod settings;
 
-pub use callback::{Callback, EpochReport, Flow, StepReport};
+pub use callback::{Callback, EpochReport, Flow, StepReport, Time};
 pub use objective::Memory;
 pub use optimizer::OptimizerConfig;
 pub use schedule::Schedule;
@@ -25,14 +26,22 @@ use std::sync::{Arc, Mutex};
 use bayesmesh_comm::{Communicator, MeshComm, RunError, threads};
 
 use crate::checkpoint::{Checkpoint, Group, NamedTensor};
-use crate::data::Dataset;
+use crate::data::{Batches, Dataset};
 use crate::error::{Error, Result};
 use crate::loss::Loss;
 use crate::metrics::Score;
 use crate::network::Network;
 use crate::posterior::Posterior;
 use crate::predict::{Predictive, evaluate_on, predict_on};
+use loader::{Load, Loader, while_loading};
 use optimizer::{Optimizer, OptimizerState};
+
+/// Where a run goes.
+struct Course {
+    /// Steps of the whole run.
+    steps: usize,
+    batches: Batches,
+}
 
 /// Trains a posterior.
 ///
@@ -72,6 +81,7 @@ pub struct Trainer<P, L> {
     settings: Settings,
     optimizer: Optimizer,
     step: usize,
+    time: Time,
     callbacks: Vec<Box<dyn Callback>>,
 }
 
@@ -84,6 +94,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
             optimizer: settings.optimizer.build(),
             settings,
             step: 0,
+            time: Time::default(),
             callbacks: Vec::new(),
         }
     }
@@ -125,6 +136,11 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     /// Steps done so far.
     pub fn step(&self) -> usize {
         self.step
+    }
+
+    /// How long the steps took that this trainer has done, on the first rank.
+    pub fn time(&self) -> Time {
+        self.time
     }
 
     /// A copy of everything the run needs to go on as if it had never stopped, on any number of
@@ -198,13 +214,26 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     {
         let mesh = self.settings.mesh;
         self.check(mesh.size(), train.len())?;
+        let course = self.course(train.len(), length)?;
+        // Ranks that share a shard are neighbours.
+        let (sharing, loaders) = match self.settings.share_loading {
+            true => (mesh.samples_size(), mesh.data_size()),
+            false => (1, mesh.size()),
+        };
+        let loader = |index| {
+            let shard = mesh.coordinates(index * sharing).data;
+            self.loader(train, &course, shard, sharing)
+        };
+        let loaders: Vec<_> = (0..loaders).map(loader).collect();
         let threads = self.settings.threads_per_rank();
         let mut forks: Vec<Self> = (1..mesh.size()).map(|_| self.fork()).collect();
         let ranks = std::iter::once(self).chain(&mut forks).collect();
-        on_threads(threads, ranks, |world, rank: &mut Self| {
-            rank.fit_on(world, train, valid, length)
-        })?;
-        Ok(())
+        while_loading(&loaders, || {
+            on_threads(threads, ranks, |world, rank: &mut Self| {
+                let loader = &loaders[world.rank() / sharing];
+                rank.run(&MeshComm::new(mesh, world)?, loader, train, valid, &course)
+            })
+        })
     }
 
     /// Trains as one rank of a job that `world` connects; every rank calls it with equal settings,
@@ -221,7 +250,10 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     {
         self.check(world.size(), train.len())?;
         let mesh = MeshComm::new(self.settings.mesh, world)?;
-        let outcome = self.run(&mesh, train, valid, length);
+        let outcome = self.course(train.len(), length).and_then(|course| {
+            let loader = [self.loader(train, &course, mesh.coordinates.data, 1)];
+            while_loading(&loader, || self.run(&mesh, &loader[0], train, valid, &course))
+        });
         if let Err(error) = &outcome {
             mesh.world.abort(&error.to_string());
         }
@@ -275,6 +307,42 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         evaluate_on(mesh, &self.posterior, reading, data, draws, self.settings.seed, chunk)
     }
 
+    /// The length of a run in steps.
+    fn course(&self, examples: usize, length: Length) -> Result<Course> {
+        let batches = Batches::new(self.settings.seed, examples, self.settings.batch)?;
+        let steps = match length {
+            Length::Epochs(epochs) => epochs * batches.steps_per_epoch(),
+            Length::Steps(steps) => steps,
+        };
+        if steps >= u32::MAX as usize {
+            return Err(Error::Setting(format!(
+                "{steps} steps are more than the {} that streams can address; train for fewer",
+                u32::MAX - 1
+            )));
+        }
+        Ok(Course { steps, batches })
+    }
+
+    /// Loads the rest of the run for `takers` ranks of a data shard.
+    fn loader<'a, D: Dataset>(
+        &self,
+        data: &'a D,
+        course: &Course,
+        shard: usize,
+        takers: usize,
+    ) -> Loader<'a, D> {
+        let load = Load {
+            data,
+            device: self.posterior.parameters().device().clone().autodiff(),
+            steps: self.step..course.steps,
+            shard: (shard, self.settings.mesh.data_size()),
+            takers,
+            ahead: self.settings.prefetch,
+            delay: self.settings.load_delay,
+        };
+        Loader::new(load, course.batches.clone())
+    }
+
     fn check(&self, world: usize, examples: usize) -> Result<()> {
         self.settings.check(world, examples, self.loss.least_draws(), self.loss.combine())
     }
@@ -287,6 +355,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
             settings: self.settings.clone(),
             optimizer: self.optimizer.clone(),
             step: self.step,
+            time: self.time,
             callbacks: Vec::new(),
         }
     }

@@ -1,14 +1,17 @@
 //! The loop that every rank runs.
 
+use std::time::Instant;
+
 use bayesmesh_comm::{MeshComm, Operation, Reduce, all_reduce_buckets, share};
 use bayesmesh_kernels::stream::Purpose;
 use burn::tensor::Device;
 
+use super::loader::{Feed, Loaded};
 use super::objective::{Objective, SumLayout, Tail};
 use super::schedule::rise;
-use super::{Augment, EpochReport, Flow, Length, StepReport, Trainer};
+use super::{Augment, Course, EpochReport, Flow, StepReport, Time, Trainer};
 use crate::checkpoint::Checkpoint;
-use crate::data::{Batches, Dataset};
+use crate::data::Dataset;
 use crate::draw::Draw;
 use crate::error::{Error, Result};
 use crate::loss::Loss;
@@ -23,43 +26,42 @@ struct StepOutcome {
     gradient_norm: f64,
     rate: f64,
     stop: bool,
+    /// Seconds for which this rank loaded the next batch itself.
+    loaded: f64,
 }
 
 impl<P: Posterior, L: Loss> Trainer<P, L> {
     pub(super) fn run<D>(
         &mut self,
         mesh: &MeshComm,
+        feed: &impl Feed<D>,
         train: &D,
         valid: Option<&D>,
-        length: Length,
+        course: &Course,
     ) -> Result<()>
     where
         D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
     {
-        let mut batches = Batches::new(self.settings.seed, train.len(), self.settings.batch)?;
-        let epoch_steps = batches.steps_per_epoch();
-        let steps = match length {
-            Length::Epochs(epochs) => epochs * epoch_steps,
-            Length::Steps(steps) => steps,
-        };
-        if steps >= u32::MAX as usize {
-            return Err(Error::Setting(format!(
-                "{steps} steps are more than the {} that streams can address; train for fewer",
-                u32::MAX - 1
-            )));
-        }
+        let (steps, epoch_steps) = (course.steps, course.batches.steps_per_epoch());
         let device = self.posterior.parameters().device().clone().autodiff();
         let mut wants_stop = false;
         let (mut epoch_loss, mut epoch_count) = (0.0, 0);
+        let mut epoch_time = Time::default();
 
         while self.step < steps {
-            let rows = batches.rows(self.step).to_vec();
-            let outcome = self.one_step(mesh, train, &rows, &device, wants_stop)?;
+            let started = Instant::now();
+            let loaded = feed.take(self.step)?;
+            let waited = started.elapsed().as_secs_f64();
+            let outcome = self.one_step(mesh, feed, train, loaded, &device, wants_stop)?;
+            let time =
+                Time { seconds: started.elapsed().as_secs_f64(), waited: waited + outcome.loaded };
+            self.time += time;
             let loss = outcome.data + outcome.kl_weight * outcome.kl;
             let epoch = self.step / epoch_steps;
             self.step += 1;
             epoch_loss += loss;
             epoch_count += 1;
+            epoch_time += time;
             let report = StepReport {
                 step: self.step,
                 steps,
@@ -69,6 +71,8 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
                 kl: outcome.kl,
                 gradient_norm: outcome.gradient_norm,
                 rate: outcome.rate,
+                examples: self.settings.batch,
+                time,
             };
             let stopping = outcome.stop || self.step == steps;
             wants_stop |=
@@ -85,10 +89,12 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
                     step: self.step,
                     loss: epoch_loss / epoch_count as f64,
                     validation,
+                    time: epoch_time,
                 };
                 wants_stop |=
                     self.tell(mesh, |callback, checkpoint| callback.on_epoch(&report, checkpoint));
                 (epoch_loss, epoch_count) = (0.0, 0);
+                epoch_time = Time::default();
                 // At the end of an epoch all agree at once, so that what a callback has judged is
                 // what it gets.
                 let mut votes = [if wants_stop { 1.0 } else { 0.0 }];
@@ -104,8 +110,9 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     fn one_step<D>(
         &mut self,
         mesh: &MeshComm,
+        feed: &impl Feed<D>,
         train: &D,
-        batch: &[usize],
+        loaded: Loaded<D>,
         device: &Device,
         wants_stop: bool,
     ) -> Result<StepOutcome>
@@ -114,13 +121,12 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     {
         let settings = &self.settings;
         let at = mesh.coordinates;
-        let rows = share(batch.len(), mesh.mesh.data_size(), at.data);
+        let rows = share(settings.batch, mesh.mesh.data_size(), at.data);
         let draws = share(settings.samples, mesh.mesh.samples_size(), at.sample);
         let step = self.step as u32;
         let kl_weight = settings.heat * rise(self.step, settings.kl_warmup) / train.len() as f64;
 
-        let shard = &batch[rows.clone()];
-        let (input, target) = train.batch(shard, device)?;
+        let Loaded { rows: shard, input, target } = loaded;
         let augmented = |draw: &Draw| {
             let stream = draw.stream(Purpose::Augmentation);
             let stream = match settings.augment {
@@ -128,7 +134,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
                 Augment::PerRank => stream.at_draw(at.sample as u32),
                 Augment::Shared => stream.at_draw(0),
             };
-            train.augment(&input, shard, &stream)
+            train.augment(&input, &shard, &stream)
         };
         let objective = Objective {
             posterior: &self.posterior,
@@ -148,6 +154,9 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         };
         let layout = SumLayout::of(&self.posterior);
         let mut sum = objective.accumulate(&input, augmented, &target)?;
+        let pause = Instant::now();
+        feed.pause();
+        let loaded = pause.elapsed().as_secs_f64();
         sum[layout.tail(Tail::Stop)] = if wants_stop { 1.0 } else { 0.0 };
         all_reduce_buckets(&*mesh.world, &mut sum, settings.bucket_bytes, settings.reduce)?;
 
@@ -171,7 +180,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         for (buffer, change) in parameters.buffers_mut().iter_mut().zip(buffer_changes) {
             *buffer += change;
         }
-        Ok(StepOutcome { data, kl, kl_weight, gradient_norm, rate, stop })
+        Ok(StepOutcome { data, kl, kl_weight, gradient_norm, rate, stop, loaded })
     }
 
     fn check_finite(&self, loss: f64, norm: f64, gradient: &[f32]) -> Result<()> {

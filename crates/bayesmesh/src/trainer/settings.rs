@@ -1,5 +1,7 @@
 //! How a run is done.
 
+use std::time::Duration;
+
 use bayesmesh_comm::{Mesh, Reduce, share};
 
 use super::{Memory, OptimizerConfig, Schedule};
@@ -61,6 +63,14 @@ pub struct Settings {
     pub bucket_bytes: usize,
     /// Threads of each rank; by default the processors divided by the ranks.
     pub threads: Option<usize>,
+    /// Batches that are loaded ahead where loading takes time, at least one. Where ranks share
+    /// them, one more for each rank beyond the first, as that is one more thread that loads.
+    pub prefetch: usize,
+    /// Whether ranks of a process that train on the same rows share what is loaded. Otherwise each
+    /// loads them for itself, as in the paper.
+    pub share_loading: bool,
+    /// Makes loading slower by so much for each example: to see what a slow source would cost.
+    pub load_delay: Duration,
     /// Draws for the scores on validation data; by default as many as in training.
     pub validation_draws: Option<usize>,
 }
@@ -83,6 +93,9 @@ impl Default for Settings {
             optimizer: OptimizerConfig::adam(),
             bucket_bytes: bayesmesh_comm::DEFAULT_BUCKET_BYTES,
             threads: None,
+            prefetch: 2,
+            share_loading: true,
+            load_delay: Duration::ZERO,
             validation_draws: None,
         }
     }

@@ -1,0 +1,257 @@
+//! Loading batches ahead of the ranks that train on them.
+//!
+//! Ranks of one process that train on the same rows share a [`Loader`]: every batch is loaded once
+//! and each rank gets a copy of the same tensors. That is safe for autodiff: a loaded tensor is not
+//! tracked, so it is no parent in any graph, and the graphs of ranks that use it stay apart.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bayesmesh_comm::share;
+use burn::tensor::Device;
+
+use crate::data::{Batches, Dataset};
+use crate::error::{Error, Result};
+
+/// A rank's part of the batch of a step.
+pub(super) struct Loaded<D: Dataset> {
+    /// The numbers of the examples.
+    pub rows: Arc<[usize]>,
+    pub input: D::Input,
+    pub target: D::Target,
+}
+
+/// Where a rank gets its part of the batches from. Every rank takes every step once, in order.
+///
+/// In one process that is a [`Loader`]; processes can implement it by one of them reading for all
+/// on its node.
+pub(super) trait Feed<D: Dataset> {
+    /// The rank's part of the batch of a step, or why it could not be loaded.
+    fn take(&self, step: usize) -> Result<Loaded<D>>;
+
+    /// Called when the rank has done its part of a step and may have to wait for others: a good
+    /// moment for what it would have to do before the next one.
+    fn pause(&self);
+}
+
+/// What a loader loads.
+pub(super) struct Load<'a, D> {
+    pub data: &'a D,
+    pub device: Device,
+    /// The first step to load, and the one after the last.
+    pub steps: Range<usize>,
+    /// Which part of every batch, out of how many.
+    pub shard: (usize, usize),
+    /// Ranks that take each batch.
+    pub takers: usize,
+    /// Batches that may be loaded and not yet taken by all of them, where one thread loads.
+    pub ahead: usize,
+    /// Makes loading slower by so much for each example.
+    pub delay: Duration,
+}
+
+/// Loading that takes less than this is not worth waking a thread for, which costs the ranks some
+/// tens of microseconds where all cores are busy.
+const QUICK: Duration = Duration::from_micros(100);
+
+/// Loads a part of every batch, once for all ranks that take it.
+///
+/// Where loading takes time, threads in the background do it, each another step: as many as there
+/// are takers, so that ranks that share what is loaded have as many hands to load it as if each
+/// loaded for itself. Where it is quick, the rank that is first done with its part of a step loads
+/// the next batch, which takes the place of waiting for the others.
+pub(super) struct Loader<'a, D: Dataset> {
+    load: Load<'a, D>,
+    order: Mutex<Batches>,
+    queue: Mutex<Queue<D>>,
+    /// Told when a batch has been loaded.
+    loaded: Condvar,
+    /// Told when there may be something to do for a thread in the background.
+    wanted: Condvar,
+}
+
+/// The batches of consecutive steps.
+struct Queue<D: Dataset> {
+    /// The step of the first slot.
+    first: usize,
+    slots: VecDeque<Slot<D>>,
+    /// Whether the last batch was quickly loaded.
+    quick: bool,
+    /// Whether nobody will take any more.
+    closed: bool,
+}
+
+/// What there is of the batch of a step.
+enum Slot<D: Dataset> {
+    Loading,
+    Ready {
+        rows: Arc<[usize]>,
+        batch: (D::Input, D::Target),
+        /// Ranks that have not taken it yet.
+        takers: usize,
+    },
+    Failed(Error),
+}
+
+impl<'a, D: Dataset> Loader<'a, D> {
+    pub fn new(load: Load<'a, D>, batches: Batches) -> Self {
+        let first = load.steps.start;
+        Self {
+            load,
+            order: Mutex::new(batches),
+            queue: Mutex::new(Queue { first, slots: VecDeque::new(), quick: false, closed: false }),
+            loaded: Condvar::new(),
+            wanted: Condvar::new(),
+        }
+    }
+
+    /// Threads that load in the background.
+    fn threads(&self) -> usize {
+        self.load.takers
+    }
+
+    /// Loads step after step until there are no more or the loader is closed.
+    fn work(&self) {
+        // What the other threads are loading does not count.
+        let ahead = self.load.ahead.max(1) + self.threads() - 1;
+        loop {
+            let idle = |queue: &mut Queue<D>| {
+                let next = queue.first + queue.slots.len();
+                let room = queue.slots.len() < ahead && next < self.load.steps.end;
+                !queue.closed && (queue.quick || !room)
+            };
+            let queue = self.wanted.wait_while(lock(&self.queue), idle);
+            let queue = queue.unwrap_or_else(PoisonError::into_inner);
+            if queue.closed {
+                return;
+            }
+            drop(self.load_next(queue));
+        }
+    }
+
+    /// Loads the step after the last slot.
+    fn load_next<'q>(&'q self, mut queue: MutexGuard<'q, Queue<D>>) -> MutexGuard<'q, Queue<D>> {
+        let step = queue.first + queue.slots.len();
+        queue.slots.push_back(Slot::Loading);
+        drop(queue);
+        let started = Instant::now();
+        let slot = self.fetch(step);
+        let quick = started.elapsed() < QUICK;
+        let mut queue = lock(&self.queue);
+        let index = step - queue.first;
+        queue.slots[index] = slot;
+        if queue.quick && !quick {
+            self.wanted.notify_all();
+        }
+        queue.quick = quick;
+        self.loaded.notify_all();
+        queue
+    }
+
+    fn fetch(&self, step: usize) -> Slot<D> {
+        let Load { data, device, delay, takers, shard: (shard, shards), .. } = &self.load;
+        let rows: Arc<[usize]> = {
+            let mut order = lock(&self.order);
+            let batch = order.rows(step);
+            batch[share(batch.len(), *shards, *shard)].into()
+        };
+        if !delay.is_zero() {
+            std::thread::sleep(delay.saturating_mul(rows.len() as u32));
+        }
+        match catch_unwind(AssertUnwindSafe(|| data.batch(&rows, device))) {
+            Ok(Ok(batch)) => Slot::Ready { rows, batch, takers: *takers },
+            Ok(Err(error)) => Slot::Failed(error),
+            Err(payload) => Slot::Failed(Error::Rank(format!(
+                "loading the batch of step {step} panicked: {}",
+                panic_message(&*payload)
+            ))),
+        }
+    }
+
+    fn close(&self) {
+        lock(&self.queue).closed = true;
+        self.wanted.notify_all();
+    }
+}
+
+impl<D: Dataset> Feed<D> for Loader<'_, D> {
+    fn take(&self, step: usize) -> Result<Loaded<D>> {
+        let mut queue = lock(&self.queue);
+        if step == queue.first + queue.slots.len() {
+            queue = self.load_next(queue);
+        }
+        let loading =
+            |queue: &mut Queue<D>| matches!(queue.slots[step - queue.first], Slot::Loading);
+        let queue = self.loaded.wait_while(queue, loading);
+        let mut queue = queue.unwrap_or_else(PoisonError::into_inner);
+        let index = step - queue.first;
+        let (rows, (input, target)) = match &mut queue.slots[index] {
+            Slot::Ready { rows, batch, takers } if *takers > 1 => {
+                *takers -= 1;
+                (rows.clone(), batch.clone())
+            }
+            Slot::Failed(error) => return Err(error.clone()),
+            // The last to take it. Ranks take in order, so it is the first slot.
+            _ => match queue.slots.pop_front() {
+                Some(Slot::Ready { rows, batch, .. }) => {
+                    queue.first += 1;
+                    if !queue.quick {
+                        self.wanted.notify_one();
+                    }
+                    (rows, batch)
+                }
+                _ => unreachable!("waited for a slot that is ready"),
+            },
+        };
+        Ok(Loaded { rows, input, target })
+    }
+
+    fn pause(&self) {
+        let queue = lock(&self.queue);
+        if queue.quick && queue.slots.is_empty() && queue.first < self.load.steps.end {
+            drop(self.load_next(queue));
+        }
+    }
+}
+
+/// Runs `body` while the loaders load in the background; they stop when it ends, however it does.
+pub(super) fn while_loading<D: Dataset, T>(
+    loaders: &[Loader<'_, D>],
+    body: impl FnOnce() -> Result<T>,
+) -> Result<T> {
+    struct Closing<'a, 'b, D: Dataset>(&'a [Loader<'b, D>]);
+    impl<D: Dataset> Drop for Closing<'_, '_, D> {
+        fn drop(&mut self) {
+            self.0.iter().for_each(Loader::close);
+        }
+    }
+    let threads: Vec<&Loader<'_, D>> =
+        loaders.iter().flat_map(|loader| std::iter::repeat_n(loader, loader.threads())).collect();
+    // A pool of their own: what they load with parallel operations does not occupy that of a rank.
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads.len())
+        .thread_name(|index| format!("loader {index}"))
+        .build()
+        .map_err(|error| Error::Rank(format!("could not start threads for loading: {error}")))?;
+    pool.in_place_scope(|scope| {
+        let _closing = Closing(loaders);
+        scope.spawn_broadcast(|_, thread| threads[thread.index()].work());
+        body()
+    })
+}
+
+/// Locks a mutex of a loader. What panics with one held is a rank's own copying of a batch, which
+/// changes nothing.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn panic_message(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<&str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("panic without a message")
+}
