@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bayesmesh_comm::{
     BucketReducer, CommError, Communicator, Mesh, MeshComm, MpiCommunicator, NodeShared, Operation,
@@ -37,8 +38,12 @@ pub fn run() -> ExitCode {
         assert_eq!(launch::ranks(), Some(world.size()));
         assert_eq!(launch::is_launched(), world.size() > 1);
         for (name, test) in TESTS {
+            let start = Instant::now();
             test(world).map_err(|error| format!("{name}: {error}"))?;
             world.barrier().map_err(|error| format!("after {name}: {error}"))?;
+            if world.rank() == 0 {
+                println!("{name}: {:.2} s", start.elapsed().as_secs_f32());
+            }
         }
         Ok::<_, String>(world.rank())
     });
