@@ -41,7 +41,8 @@ fn peers() -> Result<PathBuf, String> {
     Ok(python)
 }
 
-fn target() -> PathBuf {
+/// Where cargo puts what it builds.
+pub fn target() -> PathBuf {
     let folder = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     folder.unwrap_or_else(|| Path::new("target").to_path_buf())
 }

@@ -1,6 +1,7 @@
 //! What contributors run: `cargo xtask test`, `check`, `bench`.
 
 mod bench;
+mod mpi;
 
 use std::env;
 use std::process::{Command, ExitCode, Stdio};
@@ -8,7 +9,8 @@ use std::process::{Command, ExitCode, Stdio};
 const HELP: &str = "\
 usage: cargo xtask COMMAND
 
-  test     install what the tests need (Debian: Chromium for the report) and run all of them
+  test     install what the tests need (Debian: Chromium for the report, OpenMPI) and run all of them
+             --mpi openmpi|mpich only those of communication over MPI, with this library
   check    formatting, clippy and documentation, warnings as errors
   bench    whole pieces of work: speed, scaling, memory, page faults; a table and a plot
              --peers             beside PyTorch and torch_blue (from PyPI, in target/peers)
@@ -23,7 +25,7 @@ fn main() -> ExitCode {
         None => ("help", &[][..]),
     };
     let outcome = match command {
-        "test" => test(),
+        "test" => test(rest),
         "check" => check(),
         "bench" => bench::bench(rest),
         "help" | "--help" | "-h" => {
@@ -41,32 +43,39 @@ fn main() -> ExitCode {
     }
 }
 
-fn test() -> Result<(), String> {
-    install("chromium", &["chromium", "chromium-browser", "google-chrome"])?;
+fn test(options: &[String]) -> Result<(), String> {
+    match options {
+        [] => {}
+        [option, name] if option == "--mpi" => return mpi::test(name.parse()?),
+        _ => return Err(format!("test: unknown options {}\n\n{HELP}", options.join(" "))),
+    }
+    let browsers = ["chromium", "chromium-browser", "google-chrome"];
+    install(&["chromium"], || browsers.iter().any(|program| is_installed(program)))?;
     cargo(&["test", "--release", "--examples", "--lib", "--bins", "--tests"])?;
     cargo(&["test", "--release", "--doc"])?;
-    cargo(&["run", "--release", "--quiet", "--package", "bayesmesh", "--example", "cnn"])
+    cargo(&["run", "--release", "--quiet", "--package", "bayesmesh", "--example", "cnn"])?;
+    mpi::test(mpi::Library::OpenMpi)
 }
 
 fn check() -> Result<(), String> {
     cargo(&["fmt", "--all", "--check"])?;
     cargo(&["clippy", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
+    mpi::check()?;
     let mut doc = Command::new(env!("CARGO"));
     doc.args(["doc", "--release", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
     run(doc)
 }
 
-/// Installs a Debian package unless one of the programs is there. Where it cannot be installed the
-/// tests that need it say that they skip.
-fn install(package: &str, programs: &[&str]) -> Result<(), String> {
-    if programs.iter().any(|program| is_installed(program)) {
+/// Installs Debian packages unless what they bring is there. Where they cannot be installed the
+/// tests that need them say that they skip.
+fn install(packages: &[&str], is_there: impl Fn() -> bool) -> Result<(), String> {
+    if is_there() {
         return Ok(());
     }
+    let names = packages.join(", ");
     let root = is_root();
     if !is_installed("apt-get") || !(root || is_installed("sudo")) {
-        eprintln!(
-            "xtask: no {package} here and no way to install it; tests that need it will skip"
-        );
+        eprintln!("xtask: no {names} here and no way to install it; tests that need it will skip");
         return Ok(());
     }
     let apt = |arguments: &[&str]| {
@@ -77,9 +86,9 @@ fn install(package: &str, programs: &[&str]) -> Result<(), String> {
         command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdout(Stdio::null());
         run(command)
     };
-    eprintln!("xtask: installing {package}");
+    eprintln!("xtask: installing {names}");
     apt(&["update", "-qq"])?;
-    apt(&["install", "-y", "-qq", "--no-install-recommends", package])
+    apt(&[&["install", "-y", "-qq", "--no-install-recommends"], packages].concat())
 }
 
 fn is_installed(program: &str) -> bool {

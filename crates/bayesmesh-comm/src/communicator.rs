@@ -1,6 +1,7 @@
 //! The interface between ranks.
 
 use std::fmt::{self, Debug, Display};
+use std::ops::Range;
 use std::str::FromStr;
 
 use crate::error::CommError;
@@ -97,8 +98,21 @@ pub trait Communicator: Send + Sync + Debug {
         combine: &dyn Fn(&mut [f32], &[f32]),
     ) -> Result<(), CommError>;
 
+    /// Sums `values` element by element over the ranks, each rank getting its own
+    /// [`share`](crate::share)`(values.len(), size, rank)` of the result: the elements of the range
+    /// returned. The others are unspecified afterwards.
+    ///
+    /// All ranks pass the same length. [`all_gather_into`](Self::all_gather_into) completes it to
+    /// an [`all_reduce`](Self::all_reduce): with [`Reduce::Reproducible`] to the same bits.
+    fn reduce_scatter(&self, values: &mut [f32], reduce: Reduce)
+    -> Result<Range<usize>, CommError>;
+
     /// Every rank's values, in rank order; the slices may have different lengths.
     fn all_gather(&self, values: &[f32]) -> Result<Vec<Vec<f32>>, CommError>;
+
+    /// Every rank gives its own [`share`](crate::share)`(values.len(), size, rank)` of `values` and
+    /// gets those of the others in their places. All ranks pass the same length.
+    fn all_gather_into(&self, values: &mut [f32]) -> Result<(), CommError>;
 
     /// Overwrites `values` on every rank with those of rank `root`; all pass the same length.
     fn broadcast(&self, values: &mut [f32], root: usize) -> Result<(), CommError>;
@@ -109,8 +123,18 @@ pub trait Communicator: Send + Sync + Debug {
     /// Ranks of equal `colour` form a new communicator, ordered by their rank in this one.
     fn split(&self, colour: usize) -> Result<Box<dyn Communicator>, CommError>;
 
+    /// The ranks that share memory with this one form a new communicator, ordered by their rank in
+    /// this one.
+    fn split_node(&self) -> Result<Box<dyn Communicator>, CommError>;
+
+    /// Whether two threads may communicate at the same time, each on a communicator of its own.
+    fn is_concurrent(&self) -> bool {
+        true
+    }
+
     /// Makes every other rank's pending and future call, on any communicator of the same world,
     /// return [`CommError::PeerFailed`] with this rank and `reason`. Only the first one counts.
+    /// Where ranks are processes it ends all of them, this one too, and does not return.
     fn abort(&self, reason: &str);
 }
 

@@ -80,6 +80,43 @@ pub enum CommError {
         /// The bucket size asked for.
         bytes: usize,
     },
+    /// More values in one call than MPI can count.
+    #[error("{call}: {length} values are more than MPI counts in one call; use smaller buckets")]
+    TooLong {
+        /// The call.
+        call: String,
+        /// How many values it would have to count.
+        length: usize,
+    },
+    /// The MPI library refused a call.
+    #[error("{call}: {message}")]
+    Mpi {
+        /// The function of MPI.
+        call: &'static str,
+        /// What the library says.
+        message: String,
+    },
+    /// The thread that communicates in the background could not be started or is gone.
+    #[error("communication in the background: {reason}")]
+    Thread {
+        /// Why.
+        reason: String,
+    },
+    /// Ranks were started with different things that must be equal.
+    #[error(
+        "{key} differs between ranks: rank 0 has {first}, rank {rank} has {other}; \
+         start every rank with the same program, recipe and data"
+    )]
+    Disagreement {
+        /// What differs.
+        key: String,
+        /// What rank 0 has, in quotes, or `nothing`.
+        first: String,
+        /// The lowest rank that differs.
+        rank: usize,
+        /// What that one has.
+        other: String,
+    },
     /// A reduction mode of unknown name.
     #[error("unknown reduction `{text}`; use `fast` or `reproducible`")]
     UnknownReduce {
@@ -128,6 +165,41 @@ pub enum RunError<E> {
         /// The reason it gave.
         reason: String,
     },
+}
+
+/// Why MPI did not start.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// MPI can be started once in the life of a process.
+    #[error("MPI has been started before in this process; one process can do so once only")]
+    Again,
+    /// The library does not let a thread other than the first communicate.
+    #[error(
+        "this MPI library ({library}) allows calls from one thread only ({level}); \
+         use one that gives MPI_THREAD_MULTIPLE, as OpenMPI and MPICH do by default"
+    )]
+    Threading {
+        /// What the library calls itself.
+        library: String,
+        /// The thread level it gives.
+        level: String,
+    },
+    /// The launcher started several processes but MPI sees only this one.
+    #[error(
+        "{launched} processes were started but MPI ({library}) sees only this one: \
+         the launcher is not the one of this MPI library; \
+         use its own mpirun, or tell srun the interface: --mpi=pmix (OpenMPI) or --mpi=pmi2 (MPICH)"
+    )]
+    Alone {
+        /// Processes that the launcher says it started.
+        launched: usize,
+        /// What the library calls itself.
+        library: String,
+    },
+    /// The first calls failed.
+    #[error(transparent)]
+    Comm(#[from] CommError),
 }
 
 /// A mesh that does not fit the world or the work.

@@ -3,12 +3,17 @@
 //! - [`Communicator`] is the interface everything above is written against: all-reduce, all-gather,
 //!   broadcast, barrier, split. All of them are *collective*: every rank of the communicator calls
 //!   the same operations in the same order.
-//! - [`threads`] implements it for ranks that are threads of one process and share memory.
+//! - [`threads`] implements it for ranks that are threads of one process and share memory;
+//!   `mpi`, with the cargo feature of that name, for ranks that are processes of an MPI job.
+//!   [`launch`] says whether this process is one.
 //! - [`Mesh`] arranges ranks on two axes, samples × data; [`MeshComm`] is a communicator with the
 //!   sub-communicators of both axes.
 //! - [`TreeFold`] sums a local sequence by the same fixed binary tree that
 //!   [`Reduce::Reproducible`] uses between ranks, so that the two compose to the same bits.
-//! - [`all_reduce_buckets`] reduces a long vector piece by piece.
+//! - [`all_reduce_buckets`] reduces a long vector piece by piece; [`BucketReducer`] does it while
+//!   the caller computes the rest.
+//! - [`agree`](fn@agree) refuses ranks that were started with different things; [`NodeShared`] lets
+//!   one rank of a node read for all.
 //!
 //! A rank that fails never leaves the others waiting: their pending and later calls return an
 //! error that names the rank and its reason.
@@ -28,16 +33,29 @@
 #![warn(missing_docs)]
 #![deny(unsafe_code)]
 
+pub mod agree;
 pub mod buckets;
+mod call;
 pub mod communicator;
+mod elementwise;
 pub mod error;
+pub mod launch;
 pub mod mesh;
+#[cfg(feature = "mpi")]
+pub mod mpi;
+pub mod node;
+pub mod reducer;
 pub mod threads;
 pub mod tree;
 
+pub use agree::agree;
 pub use buckets::{DEFAULT_BUCKET_BYTES, all_reduce_buckets};
 pub use communicator::{Communicator, Operation, Reduce};
-pub use error::{CommError, MeshError, RunError};
+pub use error::{CommError, MeshError, RunError, StartError};
 pub use mesh::{Coordinates, Mesh, MeshComm, share};
+#[cfg(feature = "mpi")]
+pub use mpi::MpiCommunicator;
+pub use node::{NodeShared, node_mesh};
+pub use reducer::{BucketReducer, ReducerTime};
 pub use threads::ThreadCommunicator;
 pub use tree::TreeFold;

@@ -13,5 +13,8 @@ mod offer;
 mod run;
 mod world;
 
+#[cfg(feature = "mpi")]
+pub(crate) use world::panic_message;
+
 pub use communicator::ThreadCommunicator;
 pub use run::run;

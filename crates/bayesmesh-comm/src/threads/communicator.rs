@@ -1,14 +1,16 @@
 //! The [`Communicator`] of thread ranks.
 
-use std::ops::Add;
+use std::ops::{Add, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::call::Call;
 use crate::communicator::{Communicator, Operation, Reduce};
+use crate::elementwise;
 use crate::error::CommError;
 use crate::threads::exchange::Exchange;
 use crate::threads::group::Group;
-use crate::threads::offer::{Call, Offer, Payload};
+use crate::threads::offer::{Offer, Payload};
 
 /// One thread rank's end of a group. Clones are the same end.
 ///
@@ -46,10 +48,7 @@ impl ThreadCommunicator {
         let Turn(seat) = &self.seat.turn()?;
         let call = Call::AllReduce { element, operation, reduce };
         let exchange = Exchange::open(&seat.group, seat.rank, call, values)?;
-        match operation {
-            Operation::Sum => exchange.all_reduce(|left, right| join(left, right, |l, r| l + r)),
-            Operation::Max => exchange.all_reduce(|left, right| join(left, right, larger)),
-        }
+        exchange.all_reduce(|left, right| elementwise::combine(operation, left, right));
         Ok(())
     }
 
@@ -95,9 +94,29 @@ impl Communicator for ThreadCommunicator {
         Exchange::open(&seat.group, seat.rank, Call::TreeReduce, values)?.tree_reduce(combine)
     }
 
+    fn reduce_scatter(
+        &self,
+        values: &mut [f32],
+        reduce: Reduce,
+    ) -> Result<Range<usize>, CommError> {
+        let Turn(seat) = &self.seat.turn()?;
+        let call = Call::ReduceScatter { reduce };
+        let exchange = Exchange::open(&seat.group, seat.rank, call, values)?;
+        let sum = |left: &mut [f32], right: &[f32]| {
+            elementwise::combine(Operation::Sum, left, right);
+        };
+        Ok(exchange.reduce_scatter(sum))
+    }
+
     fn all_gather(&self, values: &[f32]) -> Result<Vec<Vec<f32>>, CommError> {
         let Turn(seat) = &self.seat.turn()?;
         Ok(Exchange::open_to_read(&seat.group, seat.rank, values)?.all_gather())
+    }
+
+    fn all_gather_into(&self, values: &mut [f32]) -> Result<(), CommError> {
+        let Turn(seat) = &self.seat.turn()?;
+        Exchange::open(&seat.group, seat.rank, Call::AllGatherInto, values)?.all_gather_into();
+        Ok(())
     }
 
     fn broadcast(&self, values: &mut [f32], root: usize) -> Result<(), CommError> {
@@ -120,6 +139,11 @@ impl Communicator for ThreadCommunicator {
         Ok(Box::new(ThreadCommunicator::new(group, rank)))
     }
 
+    fn split_node(&self) -> Result<Box<dyn Communicator>, CommError> {
+        // Threads of one process are on one node.
+        self.split(0)
+    }
+
     fn abort(&self, reason: &str) {
         self.seat.group.fail(self.seat.rank, reason.to_owned());
     }
@@ -137,17 +161,4 @@ impl Drop for Turn<'_> {
     fn drop(&mut self) {
         self.0.busy.store(false, Ordering::Release);
     }
-}
-
-/// `left[i] = operation(left[i], right[i])`.
-fn join<T: Copy>(left: &mut [T], right: &[T], operation: impl Fn(T, T) -> T) {
-    for (left, &right) in left.iter_mut().zip(right) {
-        *left = operation(*left, right);
-    }
-}
-
-/// The larger one, or the first that is not a number.
-#[expect(clippy::eq_op, reason = "only NaN differs from itself")]
-fn larger<T: Copy + PartialOrd>(left: T, right: T) -> T {
-    if left >= right || left != left { left } else { right }
 }

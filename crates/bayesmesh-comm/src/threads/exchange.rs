@@ -11,10 +11,11 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
+use crate::call::Call;
 use crate::error::CommError;
 use crate::mesh::share;
 use crate::threads::group::Group;
-use crate::threads::offer::{Call, Offer, Payload};
+use crate::threads::offer::{Offer, Payload};
 use crate::threads::world::panic_message;
 use crate::tree;
 
@@ -92,14 +93,37 @@ impl<'a, T: Copy> Exchange<'a, T> {
     pub fn all_reduce(self, combine: impl Fn(&mut [T], &[T])) {
         let size = self.buffers.len();
         let length = self.buffers[self.rank].length;
-        for block in share(length.div_ceil(BLOCK), size, self.rank) {
-            let block = block * BLOCK..length.min((block + 1) * BLOCK);
+        let blocks = share(length.div_ceil(BLOCK), size, self.rank);
+        let own = blocks.start * BLOCK..length.min(blocks.end * BLOCK);
+        self.reduce_own(own, 1..size, combine);
+    }
+
+    /// Combines as [`all_reduce`](Self::all_reduce) does, but each rank ends with the result for
+    /// its own share only; the rest of the buffers is left in disorder.
+    pub fn reduce_scatter(self, combine: impl Fn(&mut [T], &[T])) -> Range<usize> {
+        let own = share(self.buffers[self.rank].length, self.buffers.len(), self.rank);
+        let receivers = self.rank.max(1)..self.rank + 1;
+        self.reduce_own(own.clone(), receivers, combine);
+        own
+    }
+
+    /// Combines the elements `own`, which belong to no other rank, block by block; the result
+    /// comes into the buffer of rank 0 and those of `receivers`, which are not 0.
+    fn reduce_own(
+        self,
+        own: Range<usize>,
+        receivers: Range<usize>,
+        combine: impl Fn(&mut [T], &[T]),
+    ) {
+        let size = self.buffers.len();
+        for start in own.clone().step_by(BLOCK) {
+            let block = start..own.end.min(start + BLOCK);
             for (left, right) in tree::pairs(size) {
-                // SAFETY: `share` gives every block to one rank, so this rank alone touches this
-                // block of any buffer; `left` and `right` are different buffers.
+                // SAFETY: this rank alone touches these elements of any buffer; `left` and `right`
+                // are different buffers.
                 unsafe { combine(self.part_mut(left, &block), self.part(right, &block)) };
             }
-            for rank in 1..size {
+            for rank in receivers.clone() {
                 // SAFETY: as above, with the buffers 0 and `rank`, not 0.
                 unsafe { self.part_mut(rank, &block).copy_from_slice(self.part(0, &block)) };
             }
@@ -159,6 +183,20 @@ impl<'a, T: Copy> Exchange<'a, T> {
             let all = 0..self.buffers[root].length;
             // SAFETY: the buffer of `root` is only read, every other touched by its own rank alone.
             unsafe { self.part_mut(self.rank, &all).copy_from_slice(self.part(root, &all)) };
+        }
+    }
+
+    /// Overwrites the share of every other rank in this rank's buffer with what that rank has
+    /// there.
+    pub fn all_gather_into(self) {
+        let size = self.buffers.len();
+        for other in (0..size).filter(|&other| other != self.rank) {
+            let theirs = share(self.buffers[self.rank].length, size, other);
+            // SAFETY: the share of `other` in the buffer of `other` is written by nobody, that in
+            // any other buffer touched by the owner of the buffer alone.
+            unsafe {
+                self.part_mut(self.rank, &theirs).copy_from_slice(self.part(other, &theirs));
+            }
         }
     }
 

@@ -1,36 +1,8 @@
 //! What a rank hands in at a meeting, and whether those of all ranks agree.
 
-use std::fmt::{self, Display};
-
-use crate::communicator::{Operation, Reduce};
+use crate::call::Call;
 use crate::error::CommError;
 use crate::threads::exchange::Buffer;
-
-/// A collective call, as far as it must be equal on all ranks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Call {
-    AllReduce { element: &'static str, operation: Operation, reduce: Reduce },
-    TreeReduce,
-    AllGather,
-    Broadcast { root: usize },
-    Barrier,
-    Split,
-}
-
-impl Display for Call {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Call::AllReduce { element, operation, reduce } => {
-                write!(f, "all_reduce({element}, {operation}, {reduce})")
-            }
-            Call::TreeReduce => f.write_str("tree_reduce"),
-            Call::AllGather => f.write_str("all_gather"),
-            Call::Broadcast { root } => write!(f, "broadcast(root {root})"),
-            Call::Barrier => f.write_str("barrier"),
-            Call::Split => f.write_str("split"),
-        }
-    }
-}
 
 /// What a rank brings to its call.
 #[derive(Debug, Clone, Copy)]

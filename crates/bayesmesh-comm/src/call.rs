@@ -1,0 +1,37 @@
+//! Collective calls by name, for telling ranks apart that do not make the same one.
+
+use std::fmt::{self, Display};
+
+use crate::communicator::{Operation, Reduce};
+
+/// A collective call, as far as it must be equal on all ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Call {
+    AllReduce { element: &'static str, operation: Operation, reduce: Reduce },
+    TreeReduce,
+    ReduceScatter { reduce: Reduce },
+    AllGather,
+    AllGatherInto,
+    Broadcast { root: usize },
+    Barrier,
+    Split,
+    SplitNode,
+}
+
+impl Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Call::AllReduce { element, operation, reduce } => {
+                write!(f, "all_reduce({element}, {operation}, {reduce})")
+            }
+            Call::TreeReduce => f.write_str("tree_reduce"),
+            Call::ReduceScatter { reduce } => write!(f, "reduce_scatter({reduce})"),
+            Call::AllGather => f.write_str("all_gather"),
+            Call::AllGatherInto => f.write_str("all_gather_into"),
+            Call::Broadcast { root } => write!(f, "broadcast(root {root})"),
+            Call::Barrier => f.write_str("barrier"),
+            Call::Split => f.write_str("split"),
+            Call::SplitNode => f.write_str("split_node"),
+        }
+    }
+}

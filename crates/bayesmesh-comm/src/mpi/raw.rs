@@ -1,0 +1,397 @@
+//! MPI's C functions behind safe ones: the only unsafe code of the module.
+//!
+//! Soundness here is about memory alone: lengths are checked on this side, and what the other ranks
+//! pass is checked by the callers, with [`RawComm::max_of`], before any values move.
+
+use std::ffi::{c_int, c_void};
+use std::ops::Add;
+use std::ptr::null_mut;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use ::mpi::ffi;
+
+use crate::error::CommError;
+
+/// Numbers that MPI knows.
+pub(super) trait Element: Copy + Default + PartialOrd + Add<Output = Self> {
+    /// As the name in messages.
+    const NAME: &'static str;
+
+    /// MPI's name for the type.
+    fn datatype() -> ffi::MPI_Datatype;
+}
+
+macro_rules! element {
+    ($($type:ident = $mpi:ident),*) => {
+        $(impl Element for $type {
+            const NAME: &'static str = stringify!($type);
+
+            fn datatype() -> ffi::MPI_Datatype {
+                // SAFETY: a constant of the C shim.
+                unsafe { ffi::$mpi }
+            }
+        })*
+    };
+}
+
+element!(f32 = RSMPI_FLOAT, f64 = RSMPI_DOUBLE, u64 = RSMPI_UINT64_T, u8 = RSMPI_UINT8_T);
+
+/// How long a rank that comes early looks for the others before it goes to sleep, where every
+/// rank has a core of its own: about what sleeping and waking would cost.
+const SPIN: Duration = Duration::from_micros(50);
+/// Longest sleep between two looks.
+const NAP: Duration = Duration::from_micros(500);
+
+/// A communicator of MPI, freed when dropped.
+#[derive(Debug)]
+pub(super) struct RawComm {
+    handle: ffi::MPI_Comm,
+    rank: usize,
+    size: usize,
+}
+
+// SAFETY: a handle is a name that any thread may use, given the thread level that `run` asks for;
+// `is_concurrent` and the lock of `MpiCommunicator` keep calls apart where the level is lower.
+unsafe impl Send for RawComm {}
+// SAFETY: as above.
+unsafe impl Sync for RawComm {}
+
+impl RawComm {
+    /// A duplicate of the world; MPI must have been started.
+    pub fn world() -> Result<Self, CommError> {
+        // SAFETY: a constant of the C shim.
+        let world = unsafe { ffi::RSMPI_COMM_WORLD };
+        Self::create("MPI_Comm_dup", |new| {
+            // SAFETY: `new` points to a handle.
+            unsafe { ffi::MPI_Comm_dup(world, new) }
+        })
+    }
+
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Ranks of equal colour form a new communicator.
+    pub fn split(&self, colour: usize) -> Result<Self, CommError> {
+        let (colour, key) = (count("split", colour)?, count("split", self.rank)?);
+        Self::create("MPI_Comm_split", |new| {
+            // SAFETY: `new` points to a handle.
+            unsafe { ffi::MPI_Comm_split(self.handle, colour, key, new) }
+        })
+    }
+
+    /// Ranks that share memory form a new communicator.
+    pub fn split_node(&self) -> Result<Self, CommError> {
+        let key = count("split_node", self.rank)?;
+        Self::create("MPI_Comm_split_type", |new| {
+            // SAFETY: `new` points to a handle, the others are constants of the C shim.
+            unsafe {
+                let (kind, info) = (ffi::RSMPI_COMM_TYPE_SHARED, ffi::RSMPI_INFO_NULL);
+                ffi::MPI_Comm_split_type(self.handle, kind, key, info, new)
+            }
+        })
+    }
+
+    fn create(
+        call: &'static str,
+        make: impl FnOnce(*mut ffi::MPI_Comm) -> c_int,
+    ) -> Result<Self, CommError> {
+        // SAFETY: a constant of the C shim; the functions write to the places they are given.
+        unsafe {
+            let mut handle = ffi::RSMPI_COMM_NULL;
+            check(call, make(&mut handle))?;
+            let (mut rank, mut size) = (0, 0);
+            // Errors come back as values instead of ending the process.
+            let code = ffi::MPI_Comm_set_errhandler(handle, ffi::RSMPI_ERRORS_RETURN);
+            check("MPI_Comm_set_errhandler", code)?;
+            check("MPI_Comm_rank", ffi::MPI_Comm_rank(handle, &mut rank))?;
+            check("MPI_Comm_size", ffi::MPI_Comm_size(handle, &mut size))?;
+            Ok(RawComm { handle, rank: rank as usize, size: size as usize })
+        }
+    }
+
+    /// The largest of every element over the ranks. Comes back when all ranks have called it, and
+    /// sleeps until then; `spin`: but not at once.
+    pub fn max_of<const N: usize>(
+        &self,
+        values: [u64; N],
+        spin: bool,
+    ) -> Result<[u64; N], CommError> {
+        let mut result = [0; N];
+        let length = count("header", N)?;
+        // SAFETY: both buffers hold N elements and live until the request is complete: nothing in
+        // between returns but a failed test, after which MPI does not touch them.
+        unsafe {
+            let mut request = ffi::RSMPI_REQUEST_NULL;
+            let (send, receive) = (values.as_ptr().cast(), result.as_mut_ptr().cast());
+            let (kind, operation) = (u64::datatype(), ffi::RSMPI_MAX);
+            let code = ffi::MPI_Iallreduce(
+                send,
+                receive,
+                length,
+                kind,
+                operation,
+                self.handle,
+                &mut request,
+            );
+            check("MPI_Iallreduce", code)?;
+            let start = Instant::now();
+            loop {
+                let mut done = 0;
+                let code = ffi::MPI_Test(&mut request, &mut done, ffi::RSMPI_STATUS_IGNORE);
+                check("MPI_Test", code)?;
+                if done != 0 {
+                    return Ok(result);
+                }
+                let waited = start.elapsed();
+                if spin && waited < SPIN {
+                    std::hint::spin_loop();
+                } else {
+                    // Too late by an eighth of the wait at most, but for the clock's own steps.
+                    sleep((waited / 8).min(NAP));
+                }
+            }
+        }
+    }
+
+    /// The sum over the ranks, as MPI does it.
+    pub fn sum<T: Element>(&self, values: &[T], sums: &mut [T]) -> Result<(), CommError> {
+        assert_eq!(values.len(), sums.len());
+        let length = count("all_reduce", values.len())?;
+        // SAFETY: both buffers hold `length` elements and do not overlap.
+        let code = unsafe {
+            let (send, receive) = (values.as_ptr().cast(), sums.as_mut_ptr().cast());
+            let (kind, operation) = (T::datatype(), ffi::RSMPI_SUM);
+            ffi::MPI_Allreduce(send, receive, length, kind, operation, self.handle)
+        };
+        check("MPI_Allreduce", code)
+    }
+
+    /// The sum over the ranks, as MPI does it, rank r getting the r-th of parts with these lengths.
+    pub fn sum_parts<T: Element>(
+        &self,
+        values: &[T],
+        parts: &[usize],
+        own: &mut [T],
+    ) -> Result<(), CommError> {
+        assert_eq!((parts.len(), parts.iter().sum()), (self.size, values.len()));
+        assert_eq!(parts[self.rank], own.len());
+        let (counts, _) = layout("reduce_scatter", parts)?;
+        // SAFETY: the buffers hold as many elements as the counts say and do not overlap.
+        let code = unsafe {
+            let (send, receive) = (values.as_ptr().cast(), own.as_mut_ptr().cast());
+            let (kind, operation) = (T::datatype(), ffi::RSMPI_SUM);
+            let comm = self.handle;
+            ffi::MPI_Reduce_scatter(send, receive, counts.as_ptr(), kind, operation, comm)
+        };
+        check("MPI_Reduce_scatter", code)
+    }
+
+    /// Sends the r-th of parts with these lengths to rank r; what all ranks sent to this one, one
+    /// after another.
+    pub fn exchange_parts<T: Element>(
+        &self,
+        values: &[T],
+        parts: &[usize],
+        received: &mut [T],
+    ) -> Result<(), CommError> {
+        let own = parts[self.rank];
+        assert_eq!((parts.len(), parts.iter().sum()), (self.size, values.len()));
+        assert_eq!(received.len(), own * self.size);
+        let (counts, places) = layout("all_reduce", parts)?;
+        let (own_counts, own_places) = layout("all_reduce", &vec![own; self.size])?;
+        // SAFETY: the buffers hold as many elements as counts and places say and do not overlap.
+        let code = unsafe {
+            ffi::MPI_Alltoallv(
+                values.as_ptr().cast(),
+                counts.as_ptr(),
+                places.as_ptr(),
+                T::datatype(),
+                received.as_mut_ptr().cast(),
+                own_counts.as_ptr(),
+                own_places.as_ptr(),
+                T::datatype(),
+                self.handle,
+            )
+        };
+        check("MPI_Alltoallv", code)
+    }
+
+    /// The values of all ranks one after another, where rank r has `parts[r]`.
+    pub fn gather<T: Element>(
+        &self,
+        values: &[T],
+        parts: &[usize],
+        all: &mut [T],
+    ) -> Result<(), CommError> {
+        assert_eq!((parts.len(), parts.iter().sum()), (self.size, all.len()));
+        assert_eq!(parts[self.rank], values.len());
+        let (counts, places) = layout("all_gather", parts)?;
+        // SAFETY: the buffers hold as many elements as counts and places say and do not overlap.
+        let code = unsafe {
+            ffi::MPI_Allgatherv(
+                values.as_ptr().cast(),
+                counts[self.rank],
+                T::datatype(),
+                all.as_mut_ptr().cast(),
+                counts.as_ptr(),
+                places.as_ptr(),
+                T::datatype(),
+                self.handle,
+            )
+        };
+        check("MPI_Allgatherv", code)
+    }
+
+    /// The value of every rank.
+    pub fn gather_one<T: Element>(&self, value: T) -> Result<Vec<T>, CommError> {
+        let mut all = vec![T::default(); self.size];
+        self.gather(&[value], &vec![1; self.size], &mut all)?;
+        Ok(all)
+    }
+
+    pub fn broadcast<T: Element>(&self, values: &mut [T], root: usize) -> Result<(), CommError> {
+        let (length, root) = (count("broadcast", values.len())?, count("broadcast", root)?);
+        // SAFETY: the buffer holds `length` elements.
+        let code = unsafe {
+            let buffer = values.as_mut_ptr().cast();
+            ffi::MPI_Bcast(buffer, length, T::datatype(), root, self.handle)
+        };
+        check("MPI_Bcast", code)
+    }
+
+    pub fn send<T: Element>(&self, values: &[T], to: usize) -> Result<(), CommError> {
+        let (length, to) = (count("send", values.len())?, count("send", to)?);
+        // SAFETY: the buffer holds `length` elements.
+        let code = unsafe {
+            let buffer = values.as_ptr().cast();
+            ffi::MPI_Send(buffer, length, T::datatype(), to, 0, self.handle)
+        };
+        check("MPI_Send", code)
+    }
+
+    pub fn receive<T: Element>(&self, values: &mut [T], from: usize) -> Result<(), CommError> {
+        let (length, from) = (count("receive", values.len())?, count("receive", from)?);
+        // SAFETY: the buffer holds `length` elements; a longer message is an error of MPI.
+        let code = unsafe {
+            let (buffer, status) = (values.as_mut_ptr().cast(), ffi::RSMPI_STATUS_IGNORE);
+            ffi::MPI_Recv(buffer, length, T::datatype(), from, 0, self.handle, status)
+        };
+        check("MPI_Recv", code)
+    }
+
+    /// Sends an empty message to rank `to` without waiting until it arrives.
+    pub fn notify(&self, to: usize) -> Result<(), CommError> {
+        let to = count("notify", to)?;
+        // SAFETY: no buffer is needed for no elements. The request is given up, which MPI allows
+        // and completes by itself.
+        unsafe {
+            let mut request = ffi::RSMPI_REQUEST_NULL;
+            let (buffer, kind) = (null_mut::<c_void>(), u8::datatype());
+            let code = ffi::MPI_Isend(buffer, 0, kind, to, 0, self.handle, &mut request);
+            check("MPI_Isend", code)?;
+            check("MPI_Request_free", ffi::MPI_Request_free(&mut request))
+        }
+    }
+
+    /// The rank that has sent an empty message, if there is one by now.
+    pub fn notified(&self) -> Result<Option<usize>, CommError> {
+        // SAFETY: the places are of the types asked for; plain numbers may be zero.
+        let source = unsafe {
+            let mut status: ffi::MPI_Status = std::mem::zeroed();
+            let (mut arrived, any) = (0, ffi::RSMPI_ANY_SOURCE);
+            let code = ffi::MPI_Iprobe(any, 0, self.handle, &mut arrived, &mut status);
+            check("MPI_Iprobe", code)?;
+            (arrived != 0).then_some(status.MPI_SOURCE as usize)
+        };
+        match source {
+            None => Ok(None),
+            Some(source) => self.receive::<u8>(&mut [], source).map(|()| Some(source)),
+        }
+    }
+}
+
+impl Drop for RawComm {
+    fn drop(&mut self) {
+        // Freeing may be collective, and MPI may be over: then the end of the process frees it.
+        if !std::thread::panicking() && !::mpi::environment::is_finalized() {
+            // SAFETY: made by `create` and used by nobody any more.
+            unsafe { ffi::MPI_Comm_free(&mut self.handle) };
+        }
+    }
+}
+
+/// Ends all processes of the job.
+pub(super) fn abort(code: u8) -> ! {
+    // SAFETY: the world is a constant of the C shim.
+    unsafe { ffi::MPI_Abort(ffi::RSMPI_COMM_WORLD, code.into()) };
+    std::process::exit(code.into())
+}
+
+/// What the MPI library calls itself, in one line, e.g. `Open MPI v4.1.4, …`.
+pub fn library() -> String {
+    // SAFETY: the buffer has the length that MPI asks for; may be called at any time.
+    let text = unsafe {
+        let mut buffer = vec![0u8; ffi::RSMPI_MAX_LIBRARY_VERSION_STRING as usize + 1];
+        let mut length = 0;
+        ffi::MPI_Get_library_version(buffer.as_mut_ptr().cast(), &mut length);
+        buffer.truncate(length as usize);
+        buffer
+    };
+    let text = String::from_utf8_lossy(&text);
+    // MPICH goes on with how it was compiled.
+    let line = text.lines().next().unwrap_or_default();
+    line.replace('\t', " ").trim_matches(|c: char| c == '\0' || c.is_whitespace()).to_owned()
+}
+
+/// The name of this node.
+pub(super) fn node_name() -> String {
+    // SAFETY: the buffer has the length that MPI asks for.
+    let text = unsafe {
+        let mut buffer = vec![0u8; ffi::RSMPI_MAX_PROCESSOR_NAME as usize + 1];
+        let mut length = 0;
+        ffi::MPI_Get_processor_name(buffer.as_mut_ptr().cast(), &mut length);
+        buffer.truncate(length as usize);
+        buffer
+    };
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// An error unless `code` is that of success.
+fn check(call: &'static str, code: c_int) -> Result<(), CommError> {
+    if code == ffi::MPI_SUCCESS as c_int {
+        return Ok(());
+    }
+    // SAFETY: the buffer has the length that MPI asks for.
+    let text = unsafe {
+        let mut buffer = vec![0u8; ffi::MPI_MAX_ERROR_STRING as usize + 1];
+        let mut length = 0;
+        ffi::MPI_Error_string(code, buffer.as_mut_ptr().cast(), &mut length);
+        buffer.truncate(length as usize);
+        buffer
+    };
+    Err(CommError::Mpi { call, message: String::from_utf8_lossy(&text).into_owned() })
+}
+
+/// Counts and places of parts that follow one another.
+fn layout(call: &str, parts: &[usize]) -> Result<(Vec<c_int>, Vec<c_int>), CommError> {
+    let mut place = 0;
+    let mut places = Vec::with_capacity(parts.len());
+    for part in parts {
+        places.push(count(call, place)?);
+        place += part;
+    }
+    count(call, place)?;
+    let counts = parts.iter().map(|&part| count(call, part)).collect::<Result<_, _>>()?;
+    Ok((counts, places))
+}
+
+fn count(call: &str, length: usize) -> Result<c_int, CommError> {
+    let too_long = |_| CommError::TooLong { call: call.to_owned(), length };
+    c_int::try_from(length).map_err(too_long)
+}

@@ -1,0 +1,107 @@
+//! Starting and ending MPI around the body of a rank.
+
+use std::any::Any;
+use std::fmt::Display;
+use std::panic::{self, AssertUnwindSafe, PanicHookInfo, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::available_parallelism;
+
+use ::mpi::environment::{Threading, initialize_with_threading};
+
+use super::communicator::MpiCommunicator;
+use super::failure::Job;
+use super::raw::{self, RawComm};
+use crate::communicator::Communicator;
+use crate::error::StartError;
+use crate::launch;
+
+/// Where and why the last panic of any thread was, for the one message of the job.
+static PANIC: Mutex<Option<String>> = Mutex::new(None);
+
+/// Runs `body` as one rank of the MPI job that this process was started in, and returns when all
+/// ranks are done. Without a launcher the job is this process alone.
+///
+/// If the body of any rank returns an error or panics, a line on the standard error stream says
+/// which rank and why, all processes of the job end with a code other than zero, and this does not
+/// return. Panics print nothing else meanwhile; set `RUST_BACKTRACE` to see them in full.
+///
+/// ```no_run
+/// use bayesmesh_comm::{CommError, Communicator, Operation, Reduce, mpi};
+///
+/// let sum = mpi::run(|world| -> Result<f32, CommError> {
+///     let mut values = [world.rank() as f32];
+///     world.all_reduce(&mut values, Operation::Sum, Reduce::Fast)?;
+///     Ok(values[0])
+/// })?;
+/// # Ok::<(), bayesmesh_comm::StartError>(())
+/// ```
+pub fn run<T, E: Display>(
+    body: impl FnOnce(&MpiCommunicator) -> Result<T, E>,
+) -> Result<T, StartError> {
+    let (universe, level) =
+        initialize_with_threading(Threading::Multiple).ok_or(StartError::Again)?;
+    if level < Threading::Serialized {
+        return Err(StartError::Threading { library: raw::library(), level: format!("{level:?}") });
+    }
+    let world = RawComm::world()?;
+    if let Some(launched) = launch::ranks().filter(|&ranks| ranks > 1 && world.size() == 1) {
+        return Err(StartError::Alone { launched, library: raw::library() });
+    }
+    let neighbours = world.split_node()?.size();
+    let cores = available_parallelism().map_or(1, usize::from);
+    let spins = neighbours <= cores;
+    let job = Arc::new(Job::new(RawComm::world()?, level == Threading::Multiple, spins));
+    let world = MpiCommunicator::new(world, Arc::clone(&job));
+
+    let printing = std::env::var_os("RUST_BACKTRACE").is_some_and(|value| value != "0");
+    let previous = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        let text = describe(info);
+        *PANIC.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+        if printing {
+            previous(info);
+        }
+    }));
+    let outcome =
+        catch_unwind(AssertUnwindSafe(|| body(&world).map_err(|error| error.to_string())));
+    let value = match outcome {
+        Ok(Ok(value)) => value,
+        Ok(Err(reason)) => world.abort_now(&reason),
+        Err(payload) => world.abort_now(&last_panic().unwrap_or_else(|| text(&*payload))),
+    };
+    if let Err(error) = world.finish() {
+        world.abort_now(&error.to_string());
+    }
+    drop(panic::take_hook());
+    // A thread that panicked without anybody's noticing.
+    if let Some(text) = last_panic() {
+        eprintln!("rank {} of {}: a thread {text}", world.rank(), world.size());
+    }
+    drop((world, job));
+    drop(universe);
+    Ok(value)
+}
+
+impl MpiCommunicator {
+    fn abort_now(&self, reason: &str) -> ! {
+        self.abort(reason);
+        unreachable!("the job has ended")
+    }
+}
+
+/// `panicked at file:line:column: message`.
+fn describe(info: &PanicHookInfo<'_>) -> String {
+    let message = text(info.payload());
+    match info.location() {
+        Some(place) => format!("panicked at {place}: {message}"),
+        None => format!("panicked: {message}"),
+    }
+}
+
+fn last_panic() -> Option<String> {
+    PANIC.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+fn text(payload: &(dyn Any + Send)) -> String {
+    crate::threads::panic_message(payload)
+}

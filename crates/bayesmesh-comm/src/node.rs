@@ -1,0 +1,115 @@
+//! What follows from ranks sharing a node: reading once for all, and the mesh they suggest.
+
+use crate::communicator::Communicator;
+use crate::error::CommError;
+use crate::mesh::Mesh;
+
+/// One rank of a node reads what all ranks of the node need.
+///
+/// The ranks take turns, so that with the next turns read ahead each does one part in P of the
+/// reading.
+///
+/// ```
+/// use bayesmesh_comm::{CommError, Communicator, NodeShared, threads};
+///
+/// threads::run(2, |comm| -> Result<(), CommError> {
+///     let node = NodeShared::new(comm)?;
+///     for turn in 0..4 {
+///         let batch = node.share(turn, || Ok::<_, CommError>(vec![turn as f32; 3]))?;
+///         assert_eq!(batch, [turn as f32; 3]);
+///     }
+///     Ok(())
+/// })?;
+/// # Ok::<(), bayesmesh_comm::RunError<CommError>>(())
+/// ```
+#[derive(Debug)]
+pub struct NodeShared {
+    node: Box<dyn Communicator>,
+}
+
+impl NodeShared {
+    /// For ranks of `comm` that need the same data. Collective.
+    pub fn new(comm: &dyn Communicator) -> Result<Self, CommError> {
+        Ok(NodeShared { node: comm.split_node()? })
+    }
+
+    /// The ranks that share.
+    pub fn node(&self) -> &dyn Communicator {
+        &*self.node
+    }
+
+    /// Whether this rank is the one that reads in a turn.
+    pub fn reads(&self, turn: usize) -> bool {
+        self.reader(turn) == self.node.rank()
+    }
+
+    /// What the reader of the turn gets from `read`, which no other rank of the node calls.
+    /// Collective among the ranks of the node.
+    ///
+    /// If `read` fails, the reader returns its error, and the others wait until its failure ends
+    /// the run.
+    pub fn share<E: From<CommError>>(
+        &self,
+        turn: usize,
+        read: impl FnOnce() -> Result<Vec<f32>, E>,
+    ) -> Result<Vec<f32>, E> {
+        // Two digits of base 2^24, each exact in an f32.
+        const BASE: usize = 1 << 24;
+        let mut values = if self.reads(turn) { read()? } else { Vec::new() };
+        let length = values.len();
+        let mut digits = [(length / BASE) as f32, (length % BASE) as f32];
+        self.node.broadcast(&mut digits, self.reader(turn))?;
+        values.resize(digits[0] as usize * BASE + digits[1] as usize, 0.0);
+        self.node.broadcast(&mut values, self.reader(turn))?;
+        Ok(values)
+    }
+
+    fn reader(&self, turn: usize) -> usize {
+        turn % self.node.size()
+    }
+}
+
+/// The mesh that the nodes suggest: samples within a node, where ranks share data, and data across
+/// nodes. Collective.
+///
+/// That takes equally many ranks on every node, next to each other in rank order; otherwise all
+/// ranks share the samples.
+pub fn node_mesh(world: &dyn Communicator) -> Result<Mesh, CommError> {
+    let node = world.split_node()?;
+    // The world rank of its first rank names a node; exact in an f32 below 2^24 ranks.
+    let mut first = [world.rank() as f32];
+    node.broadcast(&mut first, 0)?;
+    let nodes = world.all_gather(&first)?.concat();
+    let (samples, data) = axes(&nodes);
+    Ok(Mesh::new(samples, data).expect("a world has ranks"))
+}
+
+/// Samples and data for ranks on the nodes of these names.
+fn axes(nodes: &[f32]) -> (usize, usize) {
+    let runs: Vec<&[f32]> = nodes.chunk_by(|left, right| left == right).collect();
+    let length = runs[0].len();
+    let equal = runs.iter().all(|run| run.len() == length);
+    // A node named by a rank that is not the first of its run comes twice.
+    let next = runs.iter().enumerate().all(|(index, run)| run[0] == (index * length) as f32);
+    if equal && next { (length, runs.len()) } else { (nodes.len(), 1) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_within_nodes_and_data_across() {
+        assert_eq!(axes(&[0.0]), (1, 1));
+        assert_eq!(axes(&[0.0; 4]), (4, 1));
+        assert_eq!(axes(&[0.0, 0.0, 2.0, 2.0, 4.0, 4.0]), (2, 3));
+        assert_eq!(axes(&[0.0, 1.0, 2.0]), (1, 3));
+    }
+
+    #[test]
+    fn uneven_nodes_share_the_samples() {
+        assert_eq!(axes(&[0.0, 0.0, 0.0, 3.0, 3.0]), (5, 1));
+        // Ranks dealt out to nodes like cards.
+        assert_eq!(axes(&[0.0, 1.0, 0.0, 1.0]), (4, 1));
+    }
+}

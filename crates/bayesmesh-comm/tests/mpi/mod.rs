@@ -1,0 +1,6 @@
+//! The parts of the MPI tests.
+
+pub mod driver;
+pub mod faults;
+pub mod measure;
+pub mod suite;

@@ -1,0 +1,61 @@
+//! Ranks of one node: one reads for all.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bayesmesh_comm::{CommError, Communicator, Mesh, NodeShared, RunError, node_mesh};
+use common::{ranks, values};
+
+#[test]
+fn everything_is_read_once_and_in_turns() {
+    for size in [1, 2, 3, 5] {
+        let read = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&read);
+        let turns = ranks(size, move |comm| {
+            let node = NodeShared::new(comm)?;
+            assert_eq!((node.node().rank(), node.node().size()), (comm.rank(), size));
+            let mut own = 0;
+            for turn in 0..30 {
+                // Batches need not be equally long, nor have anything.
+                let length = 100 * (turn % 4);
+                let batch = node.share(turn, || {
+                    count.fetch_add(1, Ordering::SeqCst);
+                    own += 1;
+                    Ok::<_, CommError>(values(turn as u64, length))
+                })?;
+                assert_eq!(batch, values(turn as u64, length));
+            }
+            Ok(own)
+        });
+        assert_eq!(turns.unwrap(), vec![30 / size; size]);
+        assert_eq!(read.load(Ordering::SeqCst), 30);
+    }
+}
+
+#[test]
+fn a_reader_that_fails_ends_the_run() {
+    let outcome = common::watched(|| {
+        bayesmesh_comm::threads::run(3, |comm| -> Result<(), Box<dyn std::error::Error + Send>> {
+            let boxed = |error| -> Box<dyn std::error::Error + Send> { Box::new(error) };
+            let node = NodeShared::new(comm).map_err(boxed)?;
+            let read = || Err(CommError::Thread { reason: "no such file".to_owned() });
+            node.share(1, read).map(drop).map_err(boxed)
+        })
+    });
+    match outcome {
+        Err(RunError::Failed { rank: 1, error }) => {
+            assert!(error.to_string().contains("no such file"), "{error}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn threads_are_on_one_node() {
+    for size in [1, 2, 6] {
+        let meshes = ranks(size, |comm| node_mesh(comm)).unwrap();
+        assert_eq!(meshes, vec![Mesh::samples(size).unwrap(); size]);
+    }
+}

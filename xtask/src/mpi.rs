@@ -1,0 +1,98 @@
+//! Communication over MPI: only its own crate is built with it, which takes seconds.
+
+use std::env;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::str::FromStr;
+
+use crate::{install, is_installed, run};
+
+/// An MPI library, by its Debian packages.
+#[derive(Clone, Copy)]
+pub enum Library {
+    OpenMpi,
+    Mpich,
+}
+
+impl FromStr for Library {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "openmpi" => Ok(Library::OpenMpi),
+            "mpich" => Ok(Library::Mpich),
+            _ => Err(format!("unknown MPI library `{text}`; use `openmpi` or `mpich`")),
+        }
+    }
+}
+
+impl Library {
+    fn packages(self) -> &'static [&'static str] {
+        match self {
+            Library::OpenMpi => &["libopenmpi-dev", "openmpi-bin", "libclang-dev"],
+            Library::Mpich => &["libmpich-dev", "mpich", "libclang-dev"],
+        }
+    }
+
+    /// The compiler that knows the library, if it is installed: by its name on Debian, where both
+    /// may be. Any MPI stands for OpenMPI elsewhere.
+    fn compiler(self) -> Option<&'static str> {
+        let names: &[&str] = match self {
+            Library::OpenMpi => &["mpicc.openmpi", "mpicc"],
+            Library::Mpich => &["mpicc.mpich"],
+        };
+        names.iter().copied().find(|name| is_installed(name))
+    }
+
+    /// `cargo COMMAND` for the crate that communicates, with this library, if it is installed.
+    fn cargo(self, command: &str) -> Option<Command> {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.arg(command).args(["--release", "--package", "bayesmesh-comm", "--features", "mpi"]);
+        cargo.env("MPICC", self.compiler().filter(|_| has_clang())?);
+        if let Library::Mpich = self {
+            // What was built with one library does not run with another.
+            cargo.env("CARGO_TARGET_DIR", crate::bench::target().join("mpich"));
+        }
+        Some(cargo)
+    }
+}
+
+/// Runs the tests of communication under `mpirun`, on 1 to 4 ranks.
+pub fn test(library: Library) -> Result<(), String> {
+    install(library.packages(), || library.compiler().is_some() && has_clang())?;
+    let Some(mut test) = library.cargo("test") else {
+        eprintln!("xtask: no MPI here ({}); its tests skip", library.packages().join(", "));
+        return Ok(());
+    };
+    test.args(["--test", "mpi_tests"]);
+    run(test)
+}
+
+/// Clippy and documentation of what is compiled with MPI only, where there is one.
+pub fn check() -> Result<(), String> {
+    let library = Library::OpenMpi;
+    let (Some(mut clippy), Some(mut doc)) = (library.cargo("clippy"), library.cargo("doc")) else {
+        eprintln!("xtask: no MPI here; what needs it is not checked");
+        return Ok(());
+    };
+    clippy.args(["--all-targets", "--", "-D", "warnings"]);
+    run(clippy)?;
+    doc.arg("--no-deps").env("RUSTDOCFLAGS", "-D warnings");
+    run(doc)
+}
+
+/// Whether there is the libclang that writes the bindings to MPI.
+fn has_clang() -> bool {
+    let in_folder = |folder: &Path| {
+        let files = fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut names = files.map(|file| file.file_name().to_string_lossy().into_owned());
+        names.any(|name| name.starts_with("libclang") && name.contains(".so"))
+    };
+    let versions = fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+    let mut versions =
+        versions.filter(|entry| entry.file_name().to_string_lossy().starts_with("llvm"));
+    env::var_os("LIBCLANG_PATH").is_some()
+        || is_installed("clang")
+        || versions.any(|version| in_folder(&version.path().join("lib")))
+}
