@@ -42,30 +42,41 @@ def uniform(low, high, *shape):
     return dyadic(RNG.uniform(low, high, size=shape))
 
 
-def stream_normal(draw, tensor, n, seed=SEED):
-    """The first n normals of a weight stream of BayesMesh at step 0, from its definition:
-
-    Philox4x32-10 with the seed as key and [element / 4, step, draw, tensor] as counter; words
-    (0, 1) and (2, 3) of a block become normals by Box-Muller with u = (x0 + 1/2) / 2^32 and
-    v = x1 / 2^32.
+def stream_words(tensor, n, draw=0, purpose=0, seed=SEED):
+    """The 32-bit words of the first n elements of a stream of BayesMesh at step 0, and some more to
+    a multiple of 4, as [blocks, 4]: Philox4x32-10 with the seed as key and
+    [element / 4, step, draw, tensor + purpose * 2^24] as counter.
     """
     mask = np.uint64(0xFFFFFFFF)
     blocks = (n + 3) // 4
     c = [np.arange(blocks, dtype=np.uint64)]
-    c += [np.full(blocks, v, dtype=np.uint64) for v in (0, draw, tensor)]
+    c += [np.full(blocks, v, dtype=np.uint64) for v in (0, draw, tensor + (purpose << 24))]
     k0, k1 = seed & 0xFFFFFFFF, seed >> 32
     for _ in range(10):
         a, b = c[0] * np.uint64(0xD2511F53), c[2] * np.uint64(0xCD9E8D57)
         high, low = lambda x: x >> np.uint64(32), lambda x: x & mask
         c = [high(b) ^ c[1] ^ np.uint64(k0), low(b), high(a) ^ c[3] ^ np.uint64(k1), low(a)]
         k0, k1 = (k0 + 0x9E3779B9) & 0xFFFFFFFF, (k1 + 0xBB67AE85) & 0xFFFFFFFF
-    x = [word.astype(np.float64) / 2.0**32 for word in c]
-    out = np.empty((blocks, 4))
+    return np.stack(c, -1)
+
+
+def stream_normal(draw, tensor, n, seed=SEED):
+    """The first n normals of a weight stream: words (0, 1) and (2, 3) of a block become normals by
+    Box-Muller with u = (x0 + 1/2) / 2^32 and v = x1 / 2^32.
+    """
+    x = stream_words(tensor, n, draw, seed=seed).astype(np.float64) / 2.0**32
+    out = np.empty(x.shape)
     for i in (0, 2):
-        radius = np.sqrt(-2.0 * np.log(x[i] + 0.5 / 2.0**32))
-        out[:, i] = radius * np.cos(2.0 * np.pi * x[i + 1])
-        out[:, i + 1] = radius * np.sin(2.0 * np.pi * x[i + 1])
+        radius = np.sqrt(-2.0 * np.log(x[:, i] + 0.5 / 2.0**32))
+        out[:, i] = radius * np.cos(2.0 * np.pi * x[:, i + 1])
+        out[:, i + 1] = radius * np.sin(2.0 * np.pi * x[:, i + 1])
     return torch.tensor(out.reshape(-1)[:n], dtype=torch.float32)
+
+
+def stream_uniform(tensor, n, draw=0, purpose=0, seed=SEED):
+    """The first n uniform numbers of a stream, the upper 24 bits over 2^24: exact in float32."""
+    words = stream_words(tensor, n, draw, purpose, seed).reshape(-1)[:n]
+    return torch.tensor((words >> np.uint64(8)).astype(np.float32) / np.float32(2.0**24))
 
 
 def close(a, b, tolerance, what):
@@ -114,10 +125,10 @@ def encode(node, indent=0):
     return json.dumps(node)
 
 
-def write(name, content):
+def write(name, content, out=OUT, made_by=MADE_BY):
     """Writes one golden file."""
-    text = encode({"made_by": MADE_BY} | content) + "\n"
+    text = encode({"made_by": made_by} | content) + "\n"
     json.loads(text)
-    OUT.mkdir(parents=True, exist_ok=True)
-    (OUT / f"{name}.json").write_text(text)
+    out.mkdir(parents=True, exist_ok=True)
+    (out / f"{name}.json").write_text(text)
     print(f"{name}.json: {len(text)} bytes")

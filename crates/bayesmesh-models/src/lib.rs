@@ -1,7 +1,11 @@
 //! Networks of the use cases: ordinary Burn modules, Bayesian through a posterior around them.
 
+mod error;
 mod mlp;
+pub mod pytorch;
 mod vit;
 
+pub use error::WeightsError;
 pub use mlp::{Activation, Mlp, MlpConfig};
+pub use pytorch::PyTorch;
 pub use vit::{Vit, VitConfig};

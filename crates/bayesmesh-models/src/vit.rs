@@ -178,3 +178,30 @@ fn positions(down: usize, across: usize, width: usize, device: &Device) -> Tenso
     }
     Tensor::from_data(TensorData::new(values, [1, down * across, width]), device)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_are_pytorchs() {
+        let golden: serde_json::Value =
+            serde_json::from_str(include_str!("../tests/golden/vit.json")).unwrap();
+        let golden = &golden["full"]["positions"];
+        let list = |value: &serde_json::Value| -> Vec<f64> {
+            value.as_array().unwrap().iter().map(|n| n.as_f64().unwrap()).collect()
+        };
+        let values = positions(8, 8, 192, &Device::default());
+        assert_eq!(values.dims(), [1, 64, 192]);
+        let values = values.into_data().try_to_vec::<f32>().unwrap();
+        let expected = list(&golden["values_f64"]["data"]);
+        let tokens = list(&golden["tokens"]);
+        assert_eq!((tokens.len(), expected.len()), (3, 3 * 192));
+        for (token, expected) in tokens.iter().zip(expected.chunks(192)) {
+            for (k, expected) in expected.iter().enumerate() {
+                let value = f64::from(values[*token as usize * 192 + k]);
+                assert!((value - expected).abs() < 1e-7, "token {token}, {k}: {value} {expected}");
+            }
+        }
+    }
+}
