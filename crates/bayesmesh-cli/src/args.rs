@@ -30,7 +30,7 @@ pub enum Command {
     Evaluate(Evaluate),
     /// Forecast with a trained run
     Predict(Predict),
-    /// Look into checkpoint files
+    /// Look into checkpoint files, and export their weights
     #[command(subcommand)]
     Checkpoint(Checkpoint),
     /// Get, check and generate data
@@ -129,6 +129,20 @@ pub enum Checkpoint {
         /// A .safetensors file, or the folder of a run for its last one
         file: PathBuf,
     },
+    /// Write the weights as PyTorch names and lays them out: points, and means of distributions
+    Export(Export),
+}
+
+#[derive(Debug, Args)]
+pub struct Export {
+    /// A file in the checkpoints folder of a run, or the folder of a run for its last one
+    pub file: PathBuf,
+    /// Where to write: a .safetensors file
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+    /// Write the standard deviations of the weights to another file, under the same names
+    #[arg(long, value_name = "FILE")]
+    pub std: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use bayesmesh::checkpoint::{CheckpointError, FileError};
 use bayesmesh_data::cifar10::Cifar10Error;
 use bayesmesh_data::load::LoadError;
+use bayesmesh_models::WeightsError;
 use serde_json::json;
 
 use crate::recipe::RecipeError;
@@ -67,6 +68,8 @@ fn code(error: &anyhow::Error) -> u8 {
                 Cifar10Error::Write(_) | Cifar10Error::Busy { .. } => 4,
                 _ => 3,
             };
+        } else if cause.is::<WeightsError>() {
+            return 3;
         } else if cause.is::<RunError>() || cause.is::<CheckpointError>() || cause.is::<FileError>()
         {
             return 4;

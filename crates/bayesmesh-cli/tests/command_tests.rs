@@ -229,6 +229,7 @@ fn help_and_completions_are_there() {
         help(&[command]);
     }
     help(&["checkpoint", "inspect"]);
+    help(&["checkpoint", "export"]);
     for command in ["fetch", "check", "synth"] {
         help(&["data", command]);
         help(&["data", command, "load"]);

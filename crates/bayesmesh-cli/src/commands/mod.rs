@@ -3,6 +3,7 @@
 mod checkpoint;
 mod data;
 mod evaluate;
+mod export;
 mod predict;
 mod record;
 mod train;
@@ -26,6 +27,7 @@ pub fn run(arguments: Arguments) -> Result<Value> {
         Command::Evaluate(evaluate) => evaluate::evaluate(evaluate),
         Command::Predict(predict) => predict::predict(predict),
         Command::Checkpoint(args::Checkpoint::Inspect { file }) => checkpoint::inspect(&file),
+        Command::Checkpoint(args::Checkpoint::Export(export)) => export::export(&export),
         Command::Data(data) => data::data(data),
         Command::Recipe { name } => show_recipe(name.as_deref()),
         Command::Completions { shell } => {
