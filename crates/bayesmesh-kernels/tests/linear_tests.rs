@@ -155,3 +155,32 @@ fn what_is_not_a_number_stays_visible() {
     let y = to_vec(linear(x, numbers(1, [INPUTS, UNITS]), None, epilogue));
     assert!(y.iter().all(|y| y.is_nan()));
 }
+
+/// More rows than go through a layer at a time, and not a multiple of them.
+#[test]
+fn many_rows_are_like_few() {
+    let rows = 1100;
+    for activation in [Activation::Identity, Activation::Relu, Activation::Gelu] {
+        let results = [linear::<2> as fn(_, _, _, _) -> _, linear_composed::<2>].map(|linear| {
+            let x = numbers(0, [rows, INPUTS]).require_grad();
+            let weight = numbers(1, [INPUTS, UNITS]).require_grad();
+            let bias = numbers::<1>(2, [UNITS]).require_grad();
+            let epilogue = Epilogue { activation, ..Epilogue::default() };
+            let y: Tensor<2> = linear(x.clone(), weight.clone(), Some(bias.clone()), epilogue);
+            let grads = (numbers(3, y.dims()) * y.clone().square()).sum().backward();
+            [
+                to_vec(y.inner()),
+                to_vec(x.grad(&grads).unwrap()),
+                to_vec(weight.grad(&grads).unwrap()),
+                to_vec(bias.grad(&grads).unwrap()),
+            ]
+        });
+        let [cpu, composed] = results;
+        for (cpu, composed) in cpu.iter().zip(&composed) {
+            let scale = composed.iter().fold(0.0f32, |scale, v| scale.max(v.abs()));
+            for (cpu, composed) in cpu.iter().zip(composed) {
+                assert!((cpu - composed).abs() < 3e-6 * scale, "{cpu} {composed}");
+            }
+        }
+    }
+}

@@ -63,8 +63,9 @@ impl Fused for Gelu {
         grad: FlexTensor,
         _wanted: &[bool],
     ) -> Vec<Option<FlexTensor>> {
-        let derivative = saved.pop().expect("what forward saved");
-        vec![Some(times(derivative, &grad))]
+        let mut derivative = flex::into_values(saved.pop().expect("what forward saved"));
+        multiply(derivative.storage_mut::<f32>(), flex::values(&grad));
+        vec![Some(derivative)]
     }
 }
 
@@ -101,14 +102,10 @@ impl Kernel for Activate<'_> {
     }
 }
 
-/// The product element by element, in the memory of the first where it can be.
-pub(super) fn times(values: FlexTensor, factors: &FlexTensor) -> FlexTensor {
-    let mut values = flex::into_values(values);
-    let blocks = values.storage_mut::<f32>().par_chunks_mut(BLOCK);
-    parallel(blocks.zip(flex::values(factors).par_chunks(BLOCK)), |(values, factors)| {
-        dispatch(Multiply { values, factors });
-    });
-    values
+/// Multiplies element by element.
+pub(super) fn multiply(values: &mut [f32], factors: &[f32]) {
+    let blocks = values.par_chunks_mut(BLOCK).zip(factors.par_chunks(BLOCK));
+    parallel(blocks, |(values, factors)| dispatch(Multiply { values, factors }));
 }
 
 struct Multiply<'a> {

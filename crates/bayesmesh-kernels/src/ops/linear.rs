@@ -143,15 +143,21 @@ fn matrix(weight: &FlexTensor) -> Matrix<'_> {
     Matrix::new(flex::values(weight), rows, columns)
 }
 
-/// All axes but the last as rows.
-fn rows(x: &FlexTensor) -> Matrix<'_> {
-    let (rows, columns) = flex::rows(x);
-    Matrix::new(flex::values(x), rows, columns)
-}
+/// Rows that go through all that is done with them before the next: so few that what is written is
+/// still in the cache when it is read, so many that dividing the products costs them nothing. Fixed,
+/// so that sums over rows are the same on any number of threads.
+const BLOCK: usize = 512;
 
 /// So many whole rows as are worth handing to a thread.
-fn block(units: usize) -> usize {
+fn piece(units: usize) -> usize {
     (gelu::BLOCK / units.max(1)).max(1) * units.max(1)
+}
+
+/// A block of rows of so many numbers, as a matrix.
+fn block(values: &[f32], index: usize, units: usize) -> Matrix<'_> {
+    let rows = values.len() / units.max(1);
+    let rows = (index * BLOCK).min(rows)..((index + 1) * BLOCK).min(rows);
+    Matrix::new(&values[rows.start * units..rows.end * units], rows.len(), units)
 }
 
 impl Fused for Linear {
@@ -162,26 +168,31 @@ impl Fused for Linear {
         let bias = self.bias.then(|| flex::values(&inputs[2]));
         let residual = self.residual.then(|| flex::values(&inputs[inputs.len() - 1]));
 
+        let (row_count, inputs_count) = flex::rows(x);
         let mut y = match residual {
-            None => rows(x).times(matrix(weight)),
-            Some(residual) => {
-                let mut y = residual.to_vec();
-                rows(x).times_onto(matrix(weight), 1.0, Onto::Sum, &mut y, units);
-                y
-            }
+            None => flex::scratch(row_count * units),
+            Some(residual) => residual.to_vec(),
         };
+        let onto = if residual.is_some() { Onto::Sum } else { Onto::Nothing };
         let mut slopes = match (activation, &saved) {
             (Activation::Gelu, Some(_)) => flex::scratch(y.len()),
             _ => Vec::new(),
         };
-        let block = block(units);
-        if activation == Activation::Gelu && !slopes.is_empty() {
-            let blocks = y.par_chunks_mut(block).zip(slopes.par_chunks_mut(block));
-            parallel(blocks, |(sums, slopes)| dispatch(FinishGelu { sums, bias, slopes, units }));
-        } else if bias.is_some() || activation != Activation::Identity {
-            parallel(y.par_chunks_mut(block), |sums| {
-                dispatch(Finish { sums, bias, activation, units });
-            });
+        let (weight_matrix, piece) = (matrix(weight), piece(units));
+        let mut slope_blocks = slopes.chunks_mut((BLOCK * units).max(1));
+        for (index, y) in y.chunks_mut((BLOCK * units).max(1)).enumerate() {
+            let x = block(flex::values(x), index, inputs_count);
+            x.times_onto(weight_matrix, 1.0, onto, y, units);
+            if let Some(slopes) = slope_blocks.next() {
+                let pieces = y.par_chunks_mut(piece).zip(slopes.par_chunks_mut(piece));
+                parallel(pieces, |(sums, slopes)| {
+                    dispatch(FinishGelu { sums, bias, slopes, units });
+                });
+            } else if bias.is_some() || activation != Activation::Identity {
+                parallel(y.par_chunks_mut(piece), |sums| {
+                    dispatch(Finish { sums, bias, activation, units });
+                });
+            }
         }
         let sums = y.len();
         for _ in 1..copies {
@@ -214,24 +225,47 @@ impl Fused for Linear {
     ) -> Vec<Option<FlexTensor>> {
         let residual = (self.residual && wanted[wanted.len() - 1]).then(|| grad.clone());
         let kept = (saved.len() == 3).then(|| saved.pop()).flatten();
-        let grad = self.before_epilogue(grad, kept);
+        let (grad, mut slopes) = self.before_epilogue(grad, kept);
         let (x, weight) = (&saved[0], &saved[1]);
-        let [_, units] = weight.layout().shape().dims();
-        let values = flex::values(&grad);
-        let grad = Matrix::new(values, values.len() / units.max(1), units);
-
-        let grad_x = wanted[0].then(|| {
-            let grad_x = grad.times(matrix(weight).transposed());
-            flex::from_vec(grad_x, x.layout().shape().clone())
-        });
-        let grad_weight = wanted[1].then(|| {
-            let grad_weight = rows(x).transposed().times(grad);
-            flex::from_vec(grad_weight, weight.layout().shape().clone())
-        });
+        let [inputs, units] = weight.layout().shape().dims();
+        let (grad, x_values) = (flex::values(&grad), flex::values(x));
+        let mut grad_x = flex::scratch(if wanted[0] { x_values.len() } else { 0 });
+        let mut grad_weight = flex::scratch(inputs * units);
+        let mut grad_bias = vec![0.0; units];
+        if grad.is_empty() {
+            grad_weight.fill(0.0);
+        }
+        for index in 0..grad.len().div_ceil((BLOCK * units).max(1)) {
+            let range = index * BLOCK * units..((index + 1) * BLOCK * units).min(grad.len());
+            // h of the block: where there are slopes, in their place.
+            let values = match &mut slopes {
+                Some(slopes) => {
+                    let slopes = &mut slopes.storage_mut::<f32>()[range.clone()];
+                    gelu::multiply(slopes, &grad[range]);
+                    &*slopes
+                }
+                None => &grad[range],
+            };
+            let h = Matrix::new(values, values.len() / units.max(1), units);
+            if wanted[0] {
+                let grad_x = &mut grad_x[index * BLOCK * inputs..];
+                h.times_onto(matrix(weight).transposed(), 1.0, Onto::Nothing, grad_x, inputs);
+            }
+            if wanted[1] {
+                let x = block(x_values, index, inputs).transposed();
+                let onto = if index == 0 { Onto::Nothing } else { Onto::Sum };
+                x.times_onto(h, 1.0, onto, &mut grad_weight, units);
+            }
+            if self.bias && wanted[2] {
+                add_into(&mut grad_bias, &sum_rows(values, units));
+            }
+        }
+        let grad_x = wanted[0].then(|| flex::from_vec(grad_x, x.layout().shape().clone()));
+        let shape = weight.layout().shape().clone();
+        let grad_weight = wanted[1].then(|| flex::from_vec(grad_weight, shape));
         let mut gradients = vec![grad_x, grad_weight];
         if self.bias {
-            let sum = || flex::from_vec(sum_rows(values, units), Shape::new([units]));
-            gradients.push(wanted[2].then(sum));
+            gradients.push(wanted[2].then(|| flex::from_vec(grad_bias, Shape::new([units]))));
         }
         if self.residual {
             gradients.push(residual);
@@ -241,18 +275,24 @@ impl Fused for Linear {
 }
 
 impl Linear {
-    /// `h` from the gradient of y and what the activation kept.
-    fn before_epilogue(&self, grad: FlexTensor, kept: Option<FlexTensor>) -> FlexTensor {
+    /// `h` from the gradient of y and what the activation kept; where that are slopes, `h` is still
+    /// to be multiplied by them.
+    fn before_epilogue(
+        &self,
+        grad: FlexTensor,
+        kept: Option<FlexTensor>,
+    ) -> (FlexTensor, Option<FlexTensor>) {
         let Epilogue { activation, copies, mask } = self.epilogue;
         let shape = Shape::new([flex::values(&grad).len() / copies]);
         if activation == Activation::Relu {
             let output = kept.expect("y is kept for ReLU");
             let factor = mask.map_or(1.0, |mask| mask.factor());
-            return flex::build(shape, |before| {
+            let before = flex::build(shape, |before| {
                 before.fill(0.0);
                 let (grad, output) = (flex::values(&grad), flex::values(&output));
                 dispatch(PassBack { grad, output, factor, before });
             });
+            return (before, None);
         }
         let mut grad = grad;
         if let Some(mask) = mask {
@@ -263,10 +303,7 @@ impl Linear {
             let units = shape[0];
             grad = flex::from_vec(sum_rows(flex::values(&grad), units), shape);
         }
-        match kept {
-            Some(slopes) => gelu::times(slopes, &grad),
-            None => grad,
-        }
+        (grad, kept.map(flex::into_values))
     }
 }
 
