@@ -4,7 +4,6 @@ use std::any::Any;
 use std::fmt::Display;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::available_parallelism;
 
 use ::mpi::environment::{Threading, initialize_with_threading};
 
@@ -47,10 +46,7 @@ pub fn run<T, E: Display>(
     if let Some(launched) = launch::ranks().filter(|&ranks| ranks > 1 && world.size() == 1) {
         return Err(StartError::Alone { launched, library: raw::library() });
     }
-    let neighbours = world.split_node()?.size();
-    let cores = available_parallelism().map_or(1, usize::from);
-    let spins = neighbours <= cores;
-    let job = Arc::new(Job::new(RawComm::world()?, level == Threading::Multiple, spins));
+    let job = Arc::new(Job::new(RawComm::world()?, level == Threading::Multiple));
     let world = MpiCommunicator::new(world, Arc::clone(&job));
 
     let printing = std::env::var_os("RUST_BACKTRACE").is_some_and(|value| value != "0");
