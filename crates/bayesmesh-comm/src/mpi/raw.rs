@@ -6,12 +6,13 @@
 use std::ffi::{c_int, c_void};
 use std::ops::Add;
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{sleep, yield_now};
 use std::time::{Duration, Instant};
 
-use ::mpi::ffi;
+use mpi_sys as ffi;
 
-use crate::error::CommError;
+use crate::error::{CommError, StartError};
 
 /// Numbers that MPI knows.
 pub(super) trait Element: Copy + Default + PartialOrd + Add<Output = Self> {
@@ -289,11 +290,48 @@ impl RawComm {
 impl Drop for RawComm {
     fn drop(&mut self) {
         // Freeing may be collective, and MPI may be over: then the end of the process frees it.
-        if !std::thread::panicking() && !::mpi::environment::is_finalized() {
+        if !std::thread::panicking() && !OVER.load(Ordering::Acquire) {
             // SAFETY: made by `create` and used by nobody any more.
             unsafe { ffi::MPI_Comm_free(&mut self.handle) };
         }
     }
+}
+
+/// Whether MPI has been started; it can be once.
+static STARTED: AtomicBool = AtomicBool::new(false);
+/// Whether MPI has been ended.
+static OVER: AtomicBool = AtomicBool::new(false);
+
+/// Starts MPI; whether threads may communicate at the same time.
+pub(super) fn start() -> Result<bool, StartError> {
+    if STARTED.swap(true, Ordering::AcqRel) {
+        return Err(StartError::Again);
+    }
+    // SAFETY: the places are of the types asked for; MPI needs no arguments.
+    let level = unsafe {
+        let (mut started, mut level) = (0, ffi::RSMPI_THREAD_SINGLE);
+        check("MPI_Initialized", ffi::MPI_Initialized(&mut started))?;
+        if started != 0 {
+            return Err(StartError::Again);
+        }
+        let wanted = ffi::RSMPI_THREAD_MULTIPLE;
+        let code = ffi::MPI_Init_thread(null_mut(), null_mut(), wanted, &mut level);
+        check("MPI_Init_thread", code)?;
+        level
+    };
+    // SAFETY: constants of the C shim.
+    let (in_turns, at_once) = unsafe { (ffi::RSMPI_THREAD_SERIALIZED, ffi::RSMPI_THREAD_MULTIPLE) };
+    match level {
+        _ if level < in_turns => Err(StartError::Threading { library: library() }),
+        _ => Ok(level >= at_once),
+    }
+}
+
+/// Ends MPI.
+pub(super) fn end() -> Result<(), CommError> {
+    OVER.store(true, Ordering::Release);
+    // SAFETY: communicators are not used from here on.
+    check("MPI_Finalize", unsafe { ffi::MPI_Finalize() })
 }
 
 /// Ends all processes of the job.
