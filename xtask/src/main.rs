@@ -9,7 +9,7 @@ use std::process::{Command, ExitCode, Stdio};
 const HELP: &str = "\
 usage: cargo xtask COMMAND
 
-  test     install what the tests need (Debian: Chromium for the report, OpenMPI) and run all of them
+  test     install what the tests need (Debian: Chromium, OpenMPI) and run all of them
              --mpi openmpi|mpich only those of communication over MPI, with this library
   check    formatting, clippy and documentation, warnings as errors
   bench    whole pieces of work: speed, scaling, memory, page faults; a table and a plot

@@ -7,14 +7,23 @@ use crate::communicator::{Operation, Reduce};
 /// A collective call, as far as it must be equal on all ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
-    AllReduce { element: &'static str, operation: Operation, reduce: Reduce },
+    AllReduce {
+        element: &'static str,
+        operation: Operation,
+        reduce: Reduce,
+    },
     TreeReduce,
-    ReduceScatter { reduce: Reduce },
+    ReduceScatter {
+        reduce: Reduce,
+    },
     AllGather,
     AllGatherInto,
-    Broadcast { root: usize },
+    Broadcast {
+        root: usize,
+    },
     Barrier,
     Split,
+    #[cfg(feature = "mpi")]
     SplitNode,
 }
 
@@ -31,6 +40,7 @@ impl Display for Call {
             Call::Broadcast { root } => write!(f, "broadcast(root {root})"),
             Call::Barrier => f.write_str("barrier"),
             Call::Split => f.write_str("split"),
+            #[cfg(feature = "mpi")]
             Call::SplitNode => f.write_str("split_node"),
         }
     }

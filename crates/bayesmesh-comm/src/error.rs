@@ -176,14 +176,12 @@ pub enum StartError {
     Again,
     /// The library does not let a thread other than the first communicate.
     #[error(
-        "this MPI library ({library}) allows calls from one thread only ({level}); \
+        "this MPI library ({library}) allows calls from the first thread only; \
          use one that gives MPI_THREAD_MULTIPLE, as OpenMPI and MPICH do by default"
     )]
     Threading {
         /// What the library calls itself.
         library: String,
-        /// The thread level it gives.
-        level: String,
     },
     /// The launcher started several processes but MPI sees only this one.
     #[error(

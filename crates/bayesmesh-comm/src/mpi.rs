@@ -2,12 +2,13 @@
 //!
 //! [`run`] starts MPI, runs the body of this rank and ends MPI; [`MpiCommunicator`] is a rank's end
 //! of a group. Before any values move, the ranks of a call compare what they call and how much they
-//! bring, by a small non-blocking exchange. Three things follow: ranks that do not make the same
-//! call all get an error instead of garbage; a rank that comes early sleeps, where MPI's own calls
-//! would keep its core busy; and values move at full speed, because everybody is there.
+//! bring. Ranks that do not make the same call all get an error instead of garbage, and a rank that
+//! comes early sleeps. Values move by MPI's non-blocking operations, looked after with the core
+//! given up in between: MPI's blocking calls would keep a core busy while they wait, perhaps the
+//! very one that the other rank or this rank's own work needs.
 //!
-//! [`Reduce::Fast`](crate::Reduce::Fast) sums are those of MPI. [`Reduce::Reproducible`] sums, and
-//! maxima of both kinds, go by the [`tree`](crate::tree) over the rank index, each rank working on
+//! [`Reduce::Fast`](crate::Reduce::Fast) sums are those of MPI. [`Reduce::Reproducible`] sums, sums
+//! in shares and maxima of both kinds go by the [`tree`](crate::tree) over the rank index, each rank working on
 //! its own share of the elements: the bits of [`threads`](crate::threads).
 //!
 //! # Ranks that fail

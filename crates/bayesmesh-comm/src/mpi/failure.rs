@@ -22,23 +22,17 @@ pub(super) struct Job {
     news: RawComm,
     node: String,
     concurrent: bool,
-    spins: bool,
     failing: Mutex<()>,
 }
 
 impl Job {
-    /// `concurrent`: whether threads may communicate at the same time; `spins`: whether a waiting
-    /// rank has a core of its own.
-    pub fn new(news: RawComm, concurrent: bool, spins: bool) -> Self {
-        Job { news, node: raw::node_name(), concurrent, spins, failing: Mutex::new(()) }
+    /// `concurrent`: whether threads may communicate at the same time.
+    pub fn new(news: RawComm, concurrent: bool) -> Self {
+        Job { news, node: raw::node_name(), concurrent, failing: Mutex::new(()) }
     }
 
     pub fn is_concurrent(&self) -> bool {
         self.concurrent
-    }
-
-    pub fn spins(&self) -> bool {
-        self.spins
     }
 
     /// Says that this rank failed and why, unless another one says that it did, and ends the job.

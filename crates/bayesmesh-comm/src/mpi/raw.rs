@@ -6,12 +6,13 @@
 use std::ffi::{c_int, c_void};
 use std::ops::Add;
 use std::ptr::null_mut;
-use std::thread::sleep;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{sleep, yield_now};
 use std::time::{Duration, Instant};
 
-use ::mpi::ffi;
+use mpi_sys as ffi;
 
-use crate::error::CommError;
+use crate::error::{CommError, StartError};
 
 /// Numbers that MPI knows.
 pub(super) trait Element: Copy + Default + PartialOrd + Add<Output = Self> {
@@ -37,8 +38,8 @@ macro_rules! element {
 
 element!(f32 = RSMPI_FLOAT, f64 = RSMPI_DOUBLE, u64 = RSMPI_UINT64_T, u8 = RSMPI_UINT8_T);
 
-/// How long a rank that comes early looks for the others before it goes to sleep, where every
-/// rank has a core of its own: about what sleeping and waking would cost.
+/// How long a rank that comes early looks for the others before it goes to sleep: about what
+/// sleeping and waking would cost.
 const SPIN: Duration = Duration::from_micros(50);
 /// Longest sleep between two looks.
 const NAP: Duration = Duration::from_micros(500);
@@ -116,47 +117,29 @@ impl RawComm {
     }
 
     /// The largest of every element over the ranks. Comes back when all ranks have called it, and
-    /// sleeps until then; `spin`: but not at once.
-    pub fn max_of<const N: usize>(
-        &self,
-        values: [u64; N],
-        spin: bool,
-    ) -> Result<[u64; N], CommError> {
+    /// sleeps until then, but for a moment at the beginning.
+    pub fn max_of<const N: usize>(&self, values: [u64; N]) -> Result<[u64; N], CommError> {
         let mut result = [0; N];
         let length = count("header", N)?;
-        // SAFETY: both buffers hold N elements and live until the request is complete: nothing in
-        // between returns but a failed test, after which MPI does not touch them.
+        let start = Instant::now();
+        let nap = || {
+            let waited = start.elapsed();
+            if waited < SPIN {
+                yield_now();
+            } else {
+                // Too late by an eighth of the wait at most, but for the clock's own steps.
+                sleep((waited / 8).min(NAP));
+            }
+        };
+        // SAFETY: both buffers hold N elements.
         unsafe {
-            let mut request = ffi::RSMPI_REQUEST_NULL;
             let (send, receive) = (values.as_ptr().cast(), result.as_mut_ptr().cast());
             let (kind, operation) = (u64::datatype(), ffi::RSMPI_MAX);
-            let code = ffi::MPI_Iallreduce(
-                send,
-                receive,
-                length,
-                kind,
-                operation,
-                self.handle,
-                &mut request,
-            );
-            check("MPI_Iallreduce", code)?;
-            let start = Instant::now();
-            loop {
-                let mut done = 0;
-                let code = ffi::MPI_Test(&mut request, &mut done, ffi::RSMPI_STATUS_IGNORE);
-                check("MPI_Test", code)?;
-                if done != 0 {
-                    return Ok(result);
-                }
-                let waited = start.elapsed();
-                if spin && waited < SPIN {
-                    std::hint::spin_loop();
-                } else {
-                    // Too late by an eighth of the wait at most, but for the clock's own steps.
-                    sleep((waited / 8).min(NAP));
-                }
-            }
+            complete("MPI_Iallreduce", nap, |request| {
+                ffi::MPI_Iallreduce(send, receive, length, kind, operation, self.handle, request)
+            })?;
         }
+        Ok(result)
     }
 
     /// The sum over the ranks, as MPI does it.
@@ -164,32 +147,13 @@ impl RawComm {
         assert_eq!(values.len(), sums.len());
         let length = count("all_reduce", values.len())?;
         // SAFETY: both buffers hold `length` elements and do not overlap.
-        let code = unsafe {
+        unsafe {
             let (send, receive) = (values.as_ptr().cast(), sums.as_mut_ptr().cast());
             let (kind, operation) = (T::datatype(), ffi::RSMPI_SUM);
-            ffi::MPI_Allreduce(send, receive, length, kind, operation, self.handle)
-        };
-        check("MPI_Allreduce", code)
-    }
-
-    /// The sum over the ranks, as MPI does it, rank r getting the r-th of parts with these lengths.
-    pub fn sum_parts<T: Element>(
-        &self,
-        values: &[T],
-        parts: &[usize],
-        own: &mut [T],
-    ) -> Result<(), CommError> {
-        assert_eq!((parts.len(), parts.iter().sum()), (self.size, values.len()));
-        assert_eq!(parts[self.rank], own.len());
-        let (counts, _) = layout("reduce_scatter", parts)?;
-        // SAFETY: the buffers hold as many elements as the counts say and do not overlap.
-        let code = unsafe {
-            let (send, receive) = (values.as_ptr().cast(), own.as_mut_ptr().cast());
-            let (kind, operation) = (T::datatype(), ffi::RSMPI_SUM);
-            let comm = self.handle;
-            ffi::MPI_Reduce_scatter(send, receive, counts.as_ptr(), kind, operation, comm)
-        };
-        check("MPI_Reduce_scatter", code)
+            complete("MPI_Iallreduce", yield_now, |request| {
+                ffi::MPI_Iallreduce(send, receive, length, kind, operation, self.handle, request)
+            })
+        }
     }
 
     /// Sends the r-th of parts with these lengths to rank r; what all ranks sent to this one, one
@@ -206,20 +170,22 @@ impl RawComm {
         let (counts, places) = layout("all_reduce", parts)?;
         let (own_counts, own_places) = layout("all_reduce", &vec![own; self.size])?;
         // SAFETY: the buffers hold as many elements as counts and places say and do not overlap.
-        let code = unsafe {
-            ffi::MPI_Alltoallv(
-                values.as_ptr().cast(),
-                counts.as_ptr(),
-                places.as_ptr(),
-                T::datatype(),
-                received.as_mut_ptr().cast(),
-                own_counts.as_ptr(),
-                own_places.as_ptr(),
-                T::datatype(),
-                self.handle,
-            )
-        };
-        check("MPI_Alltoallv", code)
+        unsafe {
+            complete("MPI_Ialltoallv", yield_now, |request| {
+                ffi::MPI_Ialltoallv(
+                    values.as_ptr().cast(),
+                    counts.as_ptr(),
+                    places.as_ptr(),
+                    T::datatype(),
+                    received.as_mut_ptr().cast(),
+                    own_counts.as_ptr(),
+                    own_places.as_ptr(),
+                    T::datatype(),
+                    self.handle,
+                    request,
+                )
+            })
+        }
     }
 
     /// The values of all ranks one after another, where rank r has `parts[r]`.
@@ -233,19 +199,21 @@ impl RawComm {
         assert_eq!(parts[self.rank], values.len());
         let (counts, places) = layout("all_gather", parts)?;
         // SAFETY: the buffers hold as many elements as counts and places say and do not overlap.
-        let code = unsafe {
-            ffi::MPI_Allgatherv(
-                values.as_ptr().cast(),
-                counts[self.rank],
-                T::datatype(),
-                all.as_mut_ptr().cast(),
-                counts.as_ptr(),
-                places.as_ptr(),
-                T::datatype(),
-                self.handle,
-            )
-        };
-        check("MPI_Allgatherv", code)
+        unsafe {
+            complete("MPI_Iallgatherv", yield_now, |request| {
+                ffi::MPI_Iallgatherv(
+                    values.as_ptr().cast(),
+                    counts[self.rank],
+                    T::datatype(),
+                    all.as_mut_ptr().cast(),
+                    counts.as_ptr(),
+                    places.as_ptr(),
+                    T::datatype(),
+                    self.handle,
+                    request,
+                )
+            })
+        }
     }
 
     /// The value of every rank.
@@ -258,31 +226,34 @@ impl RawComm {
     pub fn broadcast<T: Element>(&self, values: &mut [T], root: usize) -> Result<(), CommError> {
         let (length, root) = (count("broadcast", values.len())?, count("broadcast", root)?);
         // SAFETY: the buffer holds `length` elements.
-        let code = unsafe {
+        unsafe {
             let buffer = values.as_mut_ptr().cast();
-            ffi::MPI_Bcast(buffer, length, T::datatype(), root, self.handle)
-        };
-        check("MPI_Bcast", code)
+            complete("MPI_Ibcast", yield_now, |request| {
+                ffi::MPI_Ibcast(buffer, length, T::datatype(), root, self.handle, request)
+            })
+        }
     }
 
     pub fn send<T: Element>(&self, values: &[T], to: usize) -> Result<(), CommError> {
         let (length, to) = (count("send", values.len())?, count("send", to)?);
         // SAFETY: the buffer holds `length` elements.
-        let code = unsafe {
+        unsafe {
             let buffer = values.as_ptr().cast();
-            ffi::MPI_Send(buffer, length, T::datatype(), to, 0, self.handle)
-        };
-        check("MPI_Send", code)
+            complete("MPI_Isend", yield_now, |request| {
+                ffi::MPI_Isend(buffer, length, T::datatype(), to, 0, self.handle, request)
+            })
+        }
     }
 
     pub fn receive<T: Element>(&self, values: &mut [T], from: usize) -> Result<(), CommError> {
         let (length, from) = (count("receive", values.len())?, count("receive", from)?);
         // SAFETY: the buffer holds `length` elements; a longer message is an error of MPI.
-        let code = unsafe {
-            let (buffer, status) = (values.as_mut_ptr().cast(), ffi::RSMPI_STATUS_IGNORE);
-            ffi::MPI_Recv(buffer, length, T::datatype(), from, 0, self.handle, status)
-        };
-        check("MPI_Recv", code)
+        unsafe {
+            let buffer = values.as_mut_ptr().cast();
+            complete("MPI_Irecv", yield_now, |request| {
+                ffi::MPI_Irecv(buffer, length, T::datatype(), from, 0, self.handle, request)
+            })
+        }
     }
 
     /// Sends an empty message to rank `to` without waiting until it arrives.
@@ -319,11 +290,48 @@ impl RawComm {
 impl Drop for RawComm {
     fn drop(&mut self) {
         // Freeing may be collective, and MPI may be over: then the end of the process frees it.
-        if !std::thread::panicking() && !::mpi::environment::is_finalized() {
+        if !std::thread::panicking() && !OVER.load(Ordering::Acquire) {
             // SAFETY: made by `create` and used by nobody any more.
             unsafe { ffi::MPI_Comm_free(&mut self.handle) };
         }
     }
+}
+
+/// Whether MPI has been started; it can be once.
+static STARTED: AtomicBool = AtomicBool::new(false);
+/// Whether MPI has been ended.
+static OVER: AtomicBool = AtomicBool::new(false);
+
+/// Starts MPI; whether threads may communicate at the same time.
+pub(super) fn start() -> Result<bool, StartError> {
+    if STARTED.swap(true, Ordering::AcqRel) {
+        return Err(StartError::Again);
+    }
+    // SAFETY: the places are of the types asked for; MPI needs no arguments.
+    let level = unsafe {
+        let (mut started, mut level) = (0, ffi::RSMPI_THREAD_SINGLE);
+        check("MPI_Initialized", ffi::MPI_Initialized(&mut started))?;
+        if started != 0 {
+            return Err(StartError::Again);
+        }
+        let wanted = ffi::RSMPI_THREAD_MULTIPLE;
+        let code = ffi::MPI_Init_thread(null_mut(), null_mut(), wanted, &mut level);
+        check("MPI_Init_thread", code)?;
+        level
+    };
+    // SAFETY: constants of the C shim.
+    let (in_turns, at_once) = unsafe { (ffi::RSMPI_THREAD_SERIALIZED, ffi::RSMPI_THREAD_MULTIPLE) };
+    match level {
+        _ if level < in_turns => Err(StartError::Threading { library: library() }),
+        _ => Ok(level >= at_once),
+    }
+}
+
+/// Ends MPI.
+pub(super) fn end() -> Result<(), CommError> {
+    OVER.store(true, Ordering::Release);
+    // SAFETY: communicators are not used from here on.
+    check("MPI_Finalize", unsafe { ffi::MPI_Finalize() })
 }
 
 /// Ends all processes of the job.
@@ -360,6 +368,35 @@ pub(super) fn node_name() -> String {
         buffer
     };
     String::from_utf8_lossy(&text).into_owned()
+}
+
+/// Starts an operation and looks after it until it is done, with `idle` between two looks.
+///
+/// Operations that wait by themselves would do so without giving up their core, though it may be
+/// the very one that the other rank or the other thread needs.
+///
+/// # Safety
+///
+/// `start` writes a request to the place it is given, and the buffers it names live until this
+/// returns.
+unsafe fn complete(
+    call: &'static str,
+    idle: impl Fn(),
+    start: impl FnOnce(*mut ffi::MPI_Request) -> c_int,
+) -> Result<(), CommError> {
+    // SAFETY: constants of the C shim, and places of the types asked for.
+    unsafe {
+        let mut request = ffi::RSMPI_REQUEST_NULL;
+        check(call, start(&mut request))?;
+        loop {
+            let mut done = 0;
+            check(call, ffi::MPI_Test(&mut request, &mut done, ffi::RSMPI_STATUS_IGNORE))?;
+            if done != 0 {
+                return Ok(());
+            }
+            idle();
+        }
+    }
 }
 
 /// An error unless `code` is that of success.

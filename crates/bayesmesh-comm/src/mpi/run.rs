@@ -4,9 +4,6 @@ use std::any::Any;
 use std::fmt::Display;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::available_parallelism;
-
-use ::mpi::environment::{Threading, initialize_with_threading};
 
 use super::communicator::MpiCommunicator;
 use super::failure::Job;
@@ -38,19 +35,12 @@ static PANIC: Mutex<Option<String>> = Mutex::new(None);
 pub fn run<T, E: Display>(
     body: impl FnOnce(&MpiCommunicator) -> Result<T, E>,
 ) -> Result<T, StartError> {
-    let (universe, level) =
-        initialize_with_threading(Threading::Multiple).ok_or(StartError::Again)?;
-    if level < Threading::Serialized {
-        return Err(StartError::Threading { library: raw::library(), level: format!("{level:?}") });
-    }
+    let concurrent = raw::start()?;
     let world = RawComm::world()?;
     if let Some(launched) = launch::ranks().filter(|&ranks| ranks > 1 && world.size() == 1) {
         return Err(StartError::Alone { launched, library: raw::library() });
     }
-    let neighbours = world.split_node()?.size();
-    let cores = available_parallelism().map_or(1, usize::from);
-    let spins = neighbours <= cores;
-    let job = Arc::new(Job::new(RawComm::world()?, level == Threading::Multiple, spins));
+    let job = Arc::new(Job::new(RawComm::world()?, concurrent));
     let world = MpiCommunicator::new(world, Arc::clone(&job));
 
     let printing = std::env::var_os("RUST_BACKTRACE").is_some_and(|value| value != "0");
@@ -78,7 +68,7 @@ pub fn run<T, E: Display>(
         eprintln!("rank {} of {}: a thread {text}", world.rank(), world.size());
     }
     drop((world, job));
-    drop(universe);
+    raw::end()?;
     Ok(value)
 }
 

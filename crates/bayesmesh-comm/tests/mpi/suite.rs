@@ -180,17 +180,17 @@ fn shares(world: &MpiCommunicator) -> Result<(), CommError> {
         let mut shared = of(rank, length);
         let own = world.reduce_scatter(&mut shared, mode)?;
         assert_eq!(own, share(length, size, rank));
-        match mode {
-            Reduce::Reproducible => assert_eq!(bits(&shared[own.clone()]), bits(&whole[own])),
-            Reduce::Fast => {
-                let pairs = shared[own.clone()].iter().zip(&whole[own]);
-                assert!(pairs.into_iter().all(|(part, sum)| (part - sum).abs() < 1e-2));
-            }
+        if mode == Reduce::Reproducible {
+            assert_eq!(bits(&shared[own.clone()]), bits(&whole[own]));
         }
         world.all_gather_into(&mut shared)?;
         assert_equal_everywhere(world, &shared)?;
-        if mode == Reduce::Reproducible {
-            assert_eq!(bits(&shared), bits(&whole));
+        match mode {
+            Reduce::Reproducible => assert_eq!(bits(&shared), bits(&whole)),
+            // Magnitudes are up to 2^12, of which the last bits may differ.
+            Reduce::Fast => {
+                assert!(shared.iter().zip(&whole).all(|(sum, whole)| (sum - whole).abs() < 5e-3));
+            }
         }
     }
     Ok(())
