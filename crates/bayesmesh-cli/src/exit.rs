@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use bayesmesh::checkpoint::{CheckpointError, FileError};
+use bayesmesh_data::cifar10::Cifar10Error;
 use bayesmesh_data::load::LoadError;
 use serde_json::json;
 
@@ -60,6 +61,12 @@ fn code(error: &anyhow::Error) -> u8 {
             return 2;
         } else if let Some(error) = cause.downcast_ref::<LoadError>() {
             return if matches!(error, LoadError::Setting(_)) { 2 } else { 3 };
+        } else if let Some(error) = cause.downcast_ref::<Cifar10Error>() {
+            return match error {
+                Cifar10Error::Setting(_) | Cifar10Error::Occupied { .. } => 2,
+                Cifar10Error::Write(_) | Cifar10Error::Busy { .. } => 4,
+                _ => 3,
+            };
         } else if cause.is::<RunError>() || cause.is::<CheckpointError>() || cause.is::<FileError>()
         {
             return 4;

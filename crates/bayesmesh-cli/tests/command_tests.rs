@@ -47,6 +47,26 @@ fn a_series_is_made_checked_and_fetched() {
 }
 
 #[test]
+fn images_are_made_and_checked() {
+    let scratch = Scratch::new();
+    let synth = |out: &str| {
+        let arguments = ["data", "synth", "cifar10", "--count", "20", "--out", out, "--json"];
+        scratch.run(&arguments).success()
+    };
+    let made = synth("new/cifar10");
+    assert_eq!((&made["train"], &made["test"]), (&100.into(), &20.into()));
+    synth("b");
+    let read = |name: &str| std::fs::read(scratch.path(name)).unwrap();
+    assert_eq!(read("new/cifar10/test_batch.bin"), read("b/test_batch.bin"));
+    let outcome = scratch.run(&["data", "check", "cifar10", "b", "--json"]);
+    let found = outcome.success();
+    assert_eq!((&found["synthetic"], &found["train"]), (&true.into(), &100.into()));
+    assert_eq!(found["classes"]["frog"], serde_json::json!({ "train": 10, "test": 2 }));
+    assert!(outcome.stderr.contains("stand-in"), "{}", outcome.stderr);
+    scratch.assert_nothing_unfinished();
+}
+
+#[test]
 fn a_run_is_scored_again() {
     let scratch = trained();
     std::fs::remove_file(scratch.path("run/report.html")).unwrap();
@@ -208,10 +228,11 @@ fn help_and_completions_are_there() {
         assert!(top.contains(&format!("\n  {command}")), "{command} is not in\n{top}");
         help(&[command]);
     }
-    for command in
-        [["checkpoint", "inspect"], ["data", "fetch"], ["data", "check"], ["data", "synth"]]
-    {
-        help(&command);
+    help(&["checkpoint", "inspect"]);
+    for command in ["fetch", "check", "synth"] {
+        help(&["data", command]);
+        help(&["data", command, "load"]);
+        help(&["data", command, "cifar10"]);
     }
     assert!(scratch.run(&["--version"]).stdout.starts_with("bayesmesh "));
     for shell in ["bash", "zsh", "fish"] {

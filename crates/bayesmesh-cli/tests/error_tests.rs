@@ -83,6 +83,39 @@ fn wrong_arguments() {
 }
 
 #[test]
+fn images_that_are_missing_damaged_or_out_of_reach() {
+    let scratch = Scratch::new();
+    let data = |arguments: &[&str]| scratch.run(&[&["data"], arguments, &["--json"]].concat());
+    let error = refused(&data(&["check", "cifar10", "none"]), 3);
+    assert_says(&error, &["none: no such folder", "bayesmesh data fetch cifar10"]);
+    data(&["synth", "cifar10", "--count", "5", "--out", "made"]).success();
+    let error = refused(&data(&["synth", "cifar10", "--count", "5", "--out", "made"]), 2);
+    assert_says(&error, &["made", "not empty", "--out"]);
+    assert_says(&refused(&data(&["synth", "cifar10", "--count", "0", "--out", "b"]), 2), &["0"]);
+    let error = refused(&data(&["fetch", "cifar10", "--from", "none", "--out", "b"]), 2);
+    assert_says(&error, &["none: no such file"]);
+    let error = refused(&data(&["fetch", "cifar10", "--from", "made", "--out", "b"]), 3);
+    assert_says(&error, &["made/data_batch_1.bin", "15365 bytes", "30730000"]);
+    let file = scratch.path("made/data_batch_4.bin");
+    let mut bytes = fs::read(&file).unwrap();
+    bytes[2 * 3073] = 255;
+    fs::write(&file, bytes).unwrap();
+    let error = refused(&data(&["check", "cifar10", "made"]), 3);
+    assert_says(&error, &["data_batch_4.bin, image 2: label 255"]);
+
+    scratch.write("file", "");
+    let error = refused(&data(&["fetch", "cifar10", "--from", "made", "--out", "file/x"]), 4);
+    assert_says(&error, &["file", "folder"]);
+
+    // Neither of the programs that download.
+    let mut command = scratch.command(&["data", "fetch", "cifar10", "--json"]);
+    let error = refused(&Outcome::of(command.env("PATH", "")), 3);
+    assert_says(&error, &["curl cannot be run", "npm cannot be run", "--from FILE"]);
+    assert_eq!(scratch.names(""), ["data", "file", "made"]);
+    assert!(scratch.names("data").is_empty(), "{:?}", scratch.names("data"));
+}
+
+#[test]
 fn missing_and_damaged_data() {
     let scratch = Scratch::new();
     let train = |path: &str| {

@@ -1,4 +1,4 @@
-//! `bayesmesh data`.
+//! `bayesmesh data … load`.
 
 use std::io::BufWriter;
 use std::path::Path;
@@ -10,23 +10,14 @@ use bayesmesh_data::load::synth::{SynthConfig, german_like};
 use bayesmesh_data::load::{self, format_time};
 use serde_json::{Value, json};
 
-use crate::args::{Data, DataName};
 use crate::exit::Usage;
 
 /// Open Power System Data, CC BY 4.0; German load every 15 minutes, 2015 to 2020.
 const LOAD: &str = "https://data.open-power-system-data.org/time_series/2020-10-06/\
                     time_series_15min_singleindex.csv";
 
-/// Gets, checks or generates data.
-pub fn data(data: Data) -> Result<Value> {
-    match data {
-        Data::Fetch { name: DataName::Load, out, from } => fetch_load(&out, from.as_deref()),
-        Data::Check { name: DataName::Load, file } => check_load(&file),
-        Data::Synth { name: DataName::Load, out, days, seed } => synth_load(&out, days, seed),
-    }
-}
-
-fn check_load(file: &Path) -> Result<Value> {
+/// Reads a series and says what was found and repaired.
+pub fn check(file: &Path) -> Result<Value> {
     let (series, repairs) = load::read(file)?;
     eprintln!("{repairs}");
     Ok(json!({
@@ -39,7 +30,8 @@ fn check_load(file: &Path) -> Result<Value> {
     }))
 }
 
-fn synth_load(out: &Path, days: u32, seed: u64) -> Result<Value> {
+/// Writes a generated series.
+pub fn synth(out: &Path, days: u32, seed: u64) -> Result<Value> {
     let series = german_like(&SynthConfig { seed, days, ..SynthConfig::default() })?;
     make_parent(out)?;
     let io = |error| FileError::new(out, "write", &error);
@@ -53,7 +45,7 @@ fn synth_load(out: &Path, days: u32, seed: u64) -> Result<Value> {
 
 /// Brings a series to `out`, which appears only when it has been read without an error. An
 /// interrupted download goes on where it stopped.
-fn fetch_load(out: &Path, from: Option<&str>) -> Result<Value> {
+pub fn fetch(out: &Path, from: Option<&str>) -> Result<Value> {
     make_parent(out)?;
     let source = from.unwrap_or(LOAD);
     let partial = out.with_extension("part");
@@ -80,10 +72,9 @@ fn fetch_load(out: &Path, from: Option<&str>) -> Result<Value> {
             .into());
         }
     }
-    let result = check_load(&partial)?;
+    let mut result = check(&partial)?;
     std::fs::rename(&partial, out).map_err(|error| FileError::new(out, "write", &error))?;
     eprintln!("{}", out.display());
-    let mut result = result;
     result["file"] = json!(out);
     Ok(result)
 }
