@@ -102,8 +102,7 @@ fn recipes(arguments: &args::Compare, plan: &Plan) -> Result<Vec<Vec<Recipe>>> {
 fn once(recipe: &Recipe, mesh: Mesh, out: &Path) -> Result<Value> {
     let begun = out.join("recipe.toml").exists();
     if begun && out.join(RESULT).exists() {
-        let folder = RunFolder::open(out)?;
-        if Recipe::load(&folder.recipe(), &[])? != *recipe {
+        if Recipe::load(&RunFolder::open(out)?.recipe(), &[])? != *recipe {
             return Err(Usage(format!(
                 "{} holds a run of another recipe; compare in another folder with --out, or remove \
                  it",
@@ -112,15 +111,14 @@ fn once(recipe: &Recipe, mesh: Mesh, out: &Path) -> Result<Value> {
             .into());
         }
         eprintln!("finished before: {}", out.display());
-        let text = folder.read(RESULT)?;
-        return serde_json::from_str(&text).with_context(|| {
-            format!("{}/{RESULT} is damaged; remove it to train again", out.display())
-        });
+    } else {
+        if let Some(parent) = out.parent() {
+            create_folder(parent)?;
+        }
+        let result = for_use_case!(recipe, U => train::run::<U>(recipe, mesh, out, begun))?;
+        RunFolder::open(out)?.write(RESULT, format!("{result:#}\n"))?;
     }
-    if let Some(parent) = out.parent() {
-        create_folder(parent)?;
-    }
-    let result = for_use_case!(recipe, U => train::run::<U>(recipe, mesh, out, begun))?;
-    RunFolder::open(out)?.write(RESULT, format!("{result:#}\n"))?;
-    Ok(result)
+    // Read back in either case: the last digit of a number can change on the way through a file.
+    serde_json::from_str(&RunFolder::open(out)?.read(RESULT)?)
+        .with_context(|| format!("{}/{RESULT} is damaged; remove it to train again", out.display()))
 }
