@@ -28,8 +28,10 @@ pub enum Command {
     Train(Train),
     /// Score a trained run on its test data and write its report anew
     Evaluate(Evaluate),
-    /// Forecast with a trained run
+    /// Forecast, or classify images, with a trained run
     Predict(Predict),
+    /// Train a recipe with several values of some keys, each with several seeds, and compare
+    Compare(Compare),
     /// Look into checkpoint files, and export their weights
     #[command(subcommand)]
     Checkpoint(Checkpoint),
@@ -104,8 +106,9 @@ pub struct Evaluate {
 pub struct Predict {
     /// The folder of a run
     pub run: PathBuf,
-    /// A series in any format that `bayesmesh data check load` reads
-    pub input: PathBuf,
+    /// For a forecast, a series in any format that `bayesmesh data check load` reads; for images, a
+    /// folder of CIFAR-10 whose test images are classified [default: that of the recipe]
+    pub input: Option<PathBuf>,
     /// Where to write: a .csv or a .npy file
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
@@ -115,11 +118,36 @@ pub struct Predict {
     /// Forecast not only after the end of the series but also every N steps within it
     #[arg(long, value_name = "N")]
     pub every: Option<usize>,
-    /// Quantiles to write
-    #[arg(long, value_delimiter = ',', default_values_t = [0.05, 0.25, 0.5, 0.75, 0.95])]
+    /// Quantiles of a forecast to write [default: 0.05,0.25,0.5,0.75,0.95]
+    #[arg(long, value_delimiter = ',')]
     pub quantiles: Vec<f64>,
+    /// Classify the first N images only
+    #[arg(long, value_name = "N")]
+    pub limit: Option<usize>,
     #[command(flatten)]
     pub ranks: Ranks,
+}
+
+#[derive(Debug, Args)]
+pub struct Compare {
+    /// The recipe file, or the name of a built-in one
+    #[arg(value_name = "RECIPE.toml")]
+    pub recipe: PathBuf,
+    /// A key and its values, e.g. train.augment=per-draw,shared; several give every combination
+    #[arg(long, value_name = "KEY=A,B,…", required = true)]
+    pub vary: Vec<String>,
+    /// How many seeds each is trained with, from that of the recipe on
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub seeds: u64,
+    #[command(flatten)]
+    pub ranks: Ranks,
+    /// Change a key of the recipe for all of them; can be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// The folder of the comparison; finished runs in it are not repeated, others go on [default:
+    /// runs/NAME-compare]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -1,10 +1,15 @@
 //! The `bayesmesh` program, as a library so that its parts can be tested.
 //!
 //! `args` is what can be typed, `commands` what is done, `recipe` a run as a file, `run` the folder
-//! it leaves behind, `forecast` the load forecast from series to report.
+//! it leaves behind, `build` the recipe as the library's types. A `use_case` is what the commands
+//! do something with: `forecast` is the load forecast, `classify` the classification of images,
+//! each from the data to the report.
 
 mod args;
+mod build;
+mod classify;
 mod commands;
+mod curves;
 mod exit;
 mod forecast;
 mod memory;
@@ -12,6 +17,8 @@ mod progress;
 pub mod recipe;
 pub mod run;
 mod say;
+mod table_file;
+mod use_case;
 
 use std::process::ExitCode;
 

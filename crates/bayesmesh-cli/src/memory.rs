@@ -1,7 +1,9 @@
 //! How much memory a run takes: predicted before, measured after.
 
-use crate::recipe::{Memory, Model, Recipe};
 use bayesmesh::{Mesh, Posterior};
+
+use crate::recipe::{Memory, Recipe};
+use crate::use_case::UseCase;
 
 /// The most memory this process has held so far, in bytes.
 pub fn peak_rss_bytes() -> Option<u64> {
@@ -20,7 +22,11 @@ pub fn peak_rss_bytes() -> Option<u64> {
 /// What one rank will hold, in bytes, beside the program and the data: trainable numbers with
 /// gradients, optimiser state and the copies of a step, and the activations of the draws that are
 /// kept at once.
-pub fn predicted_per_rank(recipe: &Recipe, posterior: &impl Posterior, mesh: Mesh) -> u64 {
+pub fn predicted_per_rank<U: UseCase>(
+    recipe: &Recipe,
+    posterior: &impl Posterior,
+    mesh: Mesh,
+) -> u64 {
     // Values, their tensors, sum over draws, sum over ranks, gradient and value tensors of the
     // optimiser, two moments and two temporaries of its step.
     const COPIES: u64 = 10;
@@ -31,10 +37,5 @@ pub fn predicted_per_rank(recipe: &Recipe, posterior: &impl Posterior, mesh: Mes
         Memory::Recompute => 1,
     };
     let rows = train.batch.div_ceil(mesh.data_size()) as u64;
-    let Model::Mlp { hidden, .. } = &recipe.model;
-    let windows = recipe.data.windows();
-    let units = windows.inputs + windows.outputs + hidden.iter().sum::<usize>();
-    // Each layer's sum, activation and dropout, and their gradients.
-    const PER_UNIT: u64 = 6;
-    4 * (COPIES * numbers + PER_UNIT * draws * rows * units as u64)
+    4 * (COPIES * numbers + draws * rows * U::activations(recipe))
 }

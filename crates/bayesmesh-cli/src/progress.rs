@@ -4,25 +4,28 @@ use std::time::Duration;
 
 use bayesmesh::checkpoint::Checkpoint;
 use bayesmesh::trainer::{Callback, EpochReport, Flow, StepReport};
+use bayesmesh_report::format_number;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// A bar with rate and time left on standard error; silent where that is not a terminal.
 pub struct Progress {
     bar: ProgressBar,
+    /// What examples are called.
+    examples: &'static str,
     /// Examples per second, a moving average.
     rate: Option<f64>,
 }
 
 impl Progress {
-    /// A bar for a run that stands at `step` of `steps`.
-    pub fn new(step: usize, steps: usize) -> Self {
+    /// A bar for a run that stands at `step` of `steps`, on what are called `examples`.
+    pub fn new(step: usize, steps: usize, examples: &'static str) -> Self {
         let bar = ProgressBar::with_draw_target(Some(steps as u64), ProgressDrawTarget::stderr());
         let style = "{bar:32} {pos}/{len} steps  {eta} left  {msg}";
         bar.set_style(ProgressStyle::with_template(style).expect("a valid template"));
         bar.set_position(step as u64);
         bar.reset_eta();
         bar.enable_steady_tick(Duration::from_millis(200));
-        Self { bar, rate: None }
+        Self { bar, examples, rate: None }
     }
 }
 
@@ -32,8 +35,8 @@ impl Callback for Progress {
         let now = report.examples as f64 / report.time.seconds.max(f64::MIN_POSITIVE);
         let rate = self.rate.map_or(now, |rate| rate + 0.05 * (now - rate));
         self.rate = Some(rate);
-        let epoch = report.epoch + 1;
-        let message = format!("{rate:.0} examples/s  epoch {epoch}  loss {:.4}", report.loss);
+        let (rate, epoch) = (format_number(rate, 0), report.epoch + 1);
+        let message = format!("{rate} {}/s  epoch {epoch}  loss {:.4}", self.examples, report.loss);
         self.bar.set_message(message);
         Flow::Continue
     }
@@ -47,5 +50,30 @@ impl Callback for Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// A bar that counts examples while they are predicted, from any thread.
+pub struct Counter(ProgressBar);
+
+impl Counter {
+    /// A bar for so many examples, which are called `examples`.
+    pub fn new(count: usize, examples: &'static str) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(count as u64), ProgressDrawTarget::stderr());
+        let style = "{bar:32} {pos}/{len} {msg} scored  {eta} left";
+        bar.set_style(ProgressStyle::with_template(style).expect("a valid template"));
+        bar.set_message(examples);
+        Self(bar)
+    }
+
+    /// So many more are done.
+    pub fn add(&self, count: usize) {
+        self.0.inc(count as u64);
+    }
+}
+
+impl Drop for Counter {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
     }
 }

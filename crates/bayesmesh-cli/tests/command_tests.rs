@@ -222,8 +222,17 @@ fn help_and_completions_are_there() {
     };
     let top = help(&[]);
     assert!(top.contains("Exit codes:"), "{top}");
-    let commands =
-        ["demo", "train", "evaluate", "predict", "checkpoint", "data", "recipe", "completions"];
+    let commands = [
+        "demo",
+        "train",
+        "evaluate",
+        "predict",
+        "compare",
+        "checkpoint",
+        "data",
+        "recipe",
+        "completions",
+    ];
     for command in commands {
         assert!(top.contains(&format!("\n  {command}")), "{command} is not in\n{top}");
         help(&[command]);

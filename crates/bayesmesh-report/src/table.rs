@@ -28,12 +28,30 @@ pub enum Cell {
         /// Digits after the point.
         decimals: usize,
     },
+    /// A number on a tint, e.g. in a confusion matrix.
+    Shaded {
+        /// The value.
+        value: f64,
+        /// Digits after the point.
+        decimals: usize,
+        /// How strong the tint is, from 0 (none) to 1.
+        shade: f64,
+    },
 }
 
 impl Cell {
     /// A number with `decimals` digits after the point.
     pub fn number(value: f64, decimals: usize) -> Self {
         Self::Number { value, decimals }
+    }
+
+    /// The same on a tint of the given strength, from 0 to 1.
+    pub fn shaded(value: f64, decimals: usize, shade: f64) -> Self {
+        Self::Shaded { value, decimals, shade }
+    }
+
+    fn is_number(&self) -> bool {
+        matches!(self, Self::Number { .. } | Self::Shaded { .. })
     }
 }
 
@@ -56,7 +74,7 @@ impl Table {
         }
         let columns = self.rows.iter().map(Vec::len).chain([self.header.len()]).max().unwrap_or(0);
         let numeric: Vec<bool> = (0..columns)
-            .map(|c| self.rows.iter().any(|row| matches!(row.get(c), Some(Cell::Number { .. }))))
+            .map(|c| self.rows.iter().any(|row| row.get(c).is_some_and(Cell::is_number)))
             .collect();
         let class = |c: usize| if numeric[c] { " class=\"num\"" } else { "" };
 
@@ -81,10 +99,18 @@ impl Table {
             for c in 0..columns {
                 let content = match row.get(c) {
                     Some(Cell::Text(text)) => rich(text),
-                    Some(Cell::Number { value, decimals }) => format_number(*value, *decimals),
+                    Some(
+                        Cell::Number { value, decimals } | Cell::Shaded { value, decimals, .. },
+                    ) => format_number(*value, *decimals),
                     None => String::new(),
                 };
-                html.push_str(&format!("<td{}>{content}</td>", class(c)));
+                let tint = match row.get(c) {
+                    Some(Cell::Shaded { shade, .. }) if shade.is_finite() => {
+                        format!(" style=\"--shade:{:.0}%\"", 100.0 * shade.clamp(0.0, 1.0))
+                    }
+                    _ => String::new(),
+                };
+                html.push_str(&format!("<td{}{tint}>{content}</td>", class(c)));
             }
             html.push_str("</tr>");
         }
@@ -113,6 +139,15 @@ mod tests {
         assert!(html.contains("<th scope=\"col\" class=\"num\">RMSE</th>"));
         assert!(html.contains("<tr class=\"best\"><td>a&lt;b</td><td class=\"num\">1,234.5</td>"));
         assert!(html.contains("<td>none</td><td class=\"num\"></td>"));
+    }
+
+    #[test]
+    fn shades_are_within_bounds() {
+        let cells = [0.0, 0.256, 7.0, f64::NAN].map(|shade| Cell::shaded(1.0, 0, shade));
+        let html = Table { rows: vec![cells.into()], ..Table::default() }.to_html();
+        for tint in ["--shade:0%", "--shade:26%", "--shade:100%", "<td class=\"num\">1</td>"] {
+            assert!(html.contains(tint), "{html}");
+        }
     }
 
     #[test]

@@ -11,18 +11,21 @@ use serde_json::{Value, json};
 
 use super::evaluate::latest_checkpoint;
 use crate::args;
+use crate::build::trainer;
 use crate::exit::Usage;
-use crate::forecast::trainer;
 use crate::recipe::Recipe;
 use crate::run::RunFolder;
+use crate::use_case::for_use_case;
 
 /// Writes the weights of a checkpoint as PyTorch names and lays them out.
 pub fn export(arguments: &args::Export) -> Result<Value> {
     let (folder, path, checkpoint) = open(&arguments.file)?;
     let recipe = Recipe::load(&folder.recipe(), &[])?;
-    let mut trainer = trainer(&recipe, Mesh::serial(), 1)?;
-    trainer.restore(&checkpoint, &path)?;
-    write(trainer.posterior().parameters(), &path, checkpoint.step, arguments)
+    for_use_case!(recipe, U => {
+        let mut trainer = trainer::<U>(&recipe, Mesh::serial(), 1)?;
+        trainer.restore(&checkpoint, &path)?;
+        write(trainer.posterior().parameters(), &path, checkpoint.step, arguments)
+    })
 }
 
 /// A checkpoint and the run that it is of: the recipe of the run says what the tensors are.

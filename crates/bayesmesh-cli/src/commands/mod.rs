@@ -1,10 +1,10 @@
 //! What is done. Every command returns the object that `--json` prints.
 
 mod checkpoint;
+mod compare;
 mod data;
 mod evaluate;
 mod export;
-mod predict;
 mod record;
 mod train;
 
@@ -15,17 +15,21 @@ use bayesmesh::Mesh;
 use clap::CommandFactory;
 use serde_json::{Value, json};
 
+pub use evaluate::TrainedRun;
+
 use crate::args::{self, Arguments, Command, Ranks};
 use crate::exit::Usage;
 use crate::recipe::{Recipe, builtin_names, builtin_text};
+use crate::use_case::{UseCase as _, for_use_case};
 
 /// Does what the command line says.
 pub fn run(arguments: Arguments) -> Result<Value> {
     match arguments.command {
         Command::Demo(demo) => train::demo(demo),
         Command::Train(train) => train::train(train),
-        Command::Evaluate(evaluate) => evaluate::evaluate(evaluate),
-        Command::Predict(predict) => predict::predict(predict),
+        Command::Evaluate(evaluate) => evaluate::evaluate(&evaluate),
+        Command::Predict(arguments) => predict(&arguments),
+        Command::Compare(compare) => compare::compare(&compare),
         Command::Checkpoint(args::Checkpoint::Inspect { file }) => checkpoint::inspect(&file),
         Command::Checkpoint(args::Checkpoint::Export(export)) => export::export(&export),
         Command::Data(data) => data::data(data),
@@ -36,6 +40,14 @@ pub fn run(arguments: Arguments) -> Result<Value> {
             Ok(Value::Null)
         }
     }
+}
+
+/// Predicts with a trained run.
+fn predict(arguments: &args::Predict) -> Result<Value> {
+    let (folder, recipe) = evaluate::open_run(&arguments.run)?;
+    for_use_case!(recipe, U => {
+        U::predict(&TrainedRun::open(folder, recipe, &arguments.ranks)?, arguments)
+    })
 }
 
 fn show_recipe(name: Option<&str>) -> Result<Value> {

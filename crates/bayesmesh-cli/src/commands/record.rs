@@ -10,19 +10,15 @@ use bayesmesh::trainer::{Callback, EpochReport, Flow, StepReport};
 use serde_json::json;
 
 use crate::run::{EventLog, MetricsCsv, RunFolder, TensorBoard};
+use crate::use_case::Validation;
 
-const COLUMNS: [&str; 10] = [
-    "epoch",
-    "loss",
-    "data",
-    "kl",
-    "gradient_norm",
-    "rate",
-    "seconds",
-    "validation_rmse_mw",
-    "validation_gaussian_nll",
-    "waiting",
-];
+/// The columns of every run; those of its validation scores follow.
+const COLUMNS: [&str; 8] =
+    ["epoch", "loss", "data", "kl", "gradient_norm", "rate", "seconds", "waiting"];
+/// Where some of them stand.
+const EPOCH: usize = 0;
+const SECONDS: usize = 6;
+const WAITING: usize = 7;
 
 /// The files of a run, as a callback. Rows and events, also those of an epoch, are written before the
 /// checkpoint of their step, so that a resumed run has neither gaps nor doubles.
@@ -35,10 +31,7 @@ pub struct Recorder {
     row_every: usize,
     checkpoint_every: usize,
     epoch_steps: usize,
-    /// Multiplies normalised errors into MW.
-    unit: f64,
-    /// The validation score that makes a checkpoint the best one.
-    judge: &'static str,
+    validation: Validation,
     best: f64,
     started: Instant,
     interrupted: Arc<AtomicBool>,
@@ -54,8 +47,7 @@ pub struct Recording {
     pub epoch_steps: usize,
     pub checkpoint_every: usize,
     pub keep: usize,
-    pub unit: f64,
-    pub judge: &'static str,
+    pub validation: Validation,
     pub interrupted: Arc<AtomicBool>,
 }
 
@@ -65,15 +57,20 @@ impl Recorder {
         let store = Store::create(folder.checkpoints(), recording.keep)?;
         let best = store.best()?.and_then(|best| best.metadata.get("score")?.parse().ok());
         let done = recording.done as u64;
+        let columns: Vec<String> = COLUMNS
+            .iter()
+            .map(|name| (*name).to_owned())
+            .chain(recording.validation.columns.iter().map(|c| format!("validation_{}", c.name)))
+            .collect();
         let resumed = folder.metrics().exists();
         let (metrics, events, board) = match resumed {
             true => (
-                MetricsCsv::resume(folder.metrics(), &COLUMNS, done)?,
+                MetricsCsv::resume(folder.metrics(), &columns, done)?,
                 EventLog::resume(folder.events(), done)?,
                 TensorBoard::resume(folder.path(), done)?,
             ),
             false => (
-                MetricsCsv::create(folder.metrics(), &COLUMNS)?,
+                MetricsCsv::create(folder.metrics(), &columns)?,
                 EventLog::create(folder.events())?,
                 TensorBoard::create(folder.path())?,
             ),
@@ -86,8 +83,7 @@ impl Recorder {
             row_every: recording.steps.div_ceil(1000).max(1),
             checkpoint_every: recording.checkpoint_every,
             epoch_steps: recording.epoch_steps,
-            unit: recording.unit,
-            judge: recording.judge,
+            validation: recording.validation,
             best: best.unwrap_or(f64::INFINITY),
             started: Instant::now(),
             interrupted: recording.interrupted,
@@ -115,10 +111,11 @@ impl Recorder {
                 report.gradient_norm,
                 report.rate,
                 seconds,
+                report.time.waiting(),
             ];
-            let cells =
-                cells.map(Some).into_iter().chain([None, None, Some(report.time.waiting())]);
-            self.metrics.append(step, &cells.collect::<Vec<_>>())?;
+            let mut cells: Vec<_> = cells.into_iter().map(Some).collect();
+            cells.resize(COLUMNS.len() + self.validation.columns.len(), None);
+            self.metrics.append(step, &cells)?;
             self.board.scalars(
                 step,
                 &[
@@ -144,21 +141,25 @@ impl Recorder {
         let score = |name: &str| {
             report.validation.iter().find(|score| score.name == name).map(|score| score.value)
         };
-        let rmse = score("rmse").map(|rmse| rmse * self.unit);
-        let nll = score("gaussian_nll");
+        let columns = &self.validation.columns;
+        let scores: Vec<Option<f64>> =
+            columns.iter().map(|c| score(c.score).map(|value| value * c.unit)).collect();
         let mut cells = vec![None; COLUMNS.len()];
-        cells[0] = Some(report.epoch as f64);
-        cells[6] = Some(self.started.elapsed().as_secs_f64());
-        cells[7] = rmse;
-        cells[8] = nll;
-        cells[9] = Some(report.time.waiting());
+        cells[EPOCH] = Some(report.epoch as f64);
+        cells[SECONDS] = Some(self.started.elapsed().as_secs_f64());
+        cells[WAITING] = Some(report.time.waiting());
+        cells.extend(&scores);
         self.metrics.append(step, &cells)?;
-        let scalars = [("validation/rmse_mw", rmse), ("validation/gaussian_nll", nll)];
-        let scalars: Vec<_> = scalars.iter().filter_map(|(tag, v)| Some((*tag, (*v)?))).collect();
+        let tags: Vec<String> = columns.iter().map(|c| format!("validation/{}", c.name)).collect();
+        let scalars = tags.iter().zip(&scores);
+        let scalars: Vec<_> = scalars.filter_map(|(tag, v)| Some((tag.as_str(), (*v)?))).collect();
         self.board.scalars(step, &scalars)?;
-        let fields = json!({ "epoch": report.epoch, "loss": report.loss, "rmse_mw": rmse });
+        let mut fields = json!({ "epoch": report.epoch, "loss": report.loss });
+        for (column, score) in columns.iter().zip(scores) {
+            fields[column.name] = json!(score);
+        }
         self.events.append(step, "epoch", &fields)?;
-        if let Some(score) = score(self.judge).filter(|score| *score < self.best) {
+        if let Some(score) = score(self.validation.judge).filter(|score| *score < self.best) {
             let mut best = checkpoint();
             best.metadata.insert("score".to_owned(), score.to_string());
             self.store.save_best(&best)?;

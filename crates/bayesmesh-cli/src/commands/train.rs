@@ -1,25 +1,25 @@
 //! `bayesmesh train` and `bayesmesh demo`.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
 use bayesmesh::checkpoint::Store;
-use bayesmesh::loss::Reading;
-use bayesmesh::{Dataset, Length, Loss, Mesh, Posterior};
+use bayesmesh::{Dataset, Length, Mesh, Posterior};
 use serde_json::{Value, json};
 
 use super::evaluate::{self, Finished};
 use super::record::{Recorder, Recording};
 use super::{free_folder, mesh, read_recipe};
 use crate::args;
+use crate::build::{TrainerOf, trainer};
 use crate::exit::{Interrupted, Usage};
-use crate::forecast::{Forecast, ForecastTrainer, trainer};
 use crate::progress::Progress;
 use crate::recipe::Recipe;
 use crate::run::RunFolder;
+use crate::use_case::{UseCase, for_use_case};
 use crate::{memory, say};
 
 /// The built-in demonstration.
@@ -27,7 +27,7 @@ pub fn demo(arguments: args::Demo) -> Result<Value> {
     let recipe = Recipe::builtin("demo", &arguments.set)?;
     let mesh = mesh(&arguments.ranks, recipe.train.samples)?;
     let out = arguments.out.unwrap_or_else(|| free_folder("demo"));
-    run(recipe, mesh, &out, false)
+    for_use_case!(recipe, U => run::<U>(&recipe, mesh, &out, false))
 }
 
 /// Trains a recipe.
@@ -35,15 +35,16 @@ pub fn train(arguments: args::Train) -> Result<Value> {
     let recipe = read_recipe(&arguments.recipe, &arguments.set)?.located();
     let mesh = mesh(&arguments.ranks, recipe.train.samples)?;
     let out = arguments.out.unwrap_or_else(|| free_folder(&recipe.name));
-    run(recipe, mesh, &out, arguments.resume)
+    for_use_case!(recipe, U => run::<U>(&recipe, mesh, &out, arguments.resume))
 }
 
-fn run(recipe: Recipe, mesh: Mesh, out: &Path, resume: bool) -> Result<Value> {
-    let forecast = Forecast::new(&recipe)?;
-    if let Some(repairs) = &forecast.repairs {
-        eprintln!("{repairs}");
+/// Trains, or goes on with, the run in `out`, and scores it.
+pub fn run<U: UseCase>(recipe: &Recipe, mesh: Mesh, out: &Path, resume: bool) -> Result<Value> {
+    let case = U::load(recipe)?;
+    if let Some(findings) = case.findings() {
+        eprintln!("{findings}");
     }
-    let epoch_steps = forecast.train.len() / recipe.train.batch;
+    let epoch_steps = case.train().len() / recipe.train.batch;
     let length = match recipe.train.steps {
         Some(steps) => Length::Steps(steps),
         None => Length::Epochs(recipe.train.epochs),
@@ -52,43 +53,39 @@ fn run(recipe: Recipe, mesh: Mesh, out: &Path, resume: bool) -> Result<Value> {
         Length::Steps(steps) => steps,
         Length::Epochs(epochs) => epochs * epoch_steps,
     };
-    let mut trainer = trainer(&recipe, mesh, steps)?;
+    let mut trainer = trainer::<U>(recipe, mesh, steps)?;
     // No step, only the checks: what does not go together is refused before anything is written.
-    trainer.fit(&forecast.train, None, Length::Steps(0))?;
+    trainer.fit(case.train(), None, Length::Steps(0))?;
 
     let folder = match resume {
         true => RunFolder::resume(out)?,
         false => RunFolder::create(out)?,
     };
     match resume {
-        true => continue_run(&folder, &recipe, &mut trainer)?,
+        true => continue_run::<U>(&folder, recipe, &mut trainer)?,
         false => {
             folder.write("recipe.toml", recipe.to_toml())?;
         }
     }
-    introduce(&recipe, &trainer, &forecast, mesh, steps);
+    introduce(recipe, &trainer, &case, mesh, steps);
 
-    let interrupted = Arc::new(AtomicBool::new(false));
-    on_interrupt(interrupted.clone())?;
+    let interrupted = interruption()?;
     let recording = Recording {
         steps,
         done: trainer.step(),
         epoch_steps,
         checkpoint_every: recipe.checkpoint.every,
         keep: recipe.checkpoint.keep,
-        unit: forecast.normaliser.std,
-        judge: match trainer.loss().reading() {
-            Reading::MeanAndLogVariance => "gaussian_nll",
-            Reading::Values | Reading::Logits => "rmse",
-        },
-        interrupted: interrupted.clone(),
+        validation: case.validation(trainer.loss()),
+        interrupted,
     };
     let recorder = Recorder::new(&folder, recording)?;
     let failure = recorder.failure();
     let first = trainer.step();
-    trainer = trainer.with_callback(recorder).with_callback(Progress::new(first, steps));
+    let progress = Progress::new(first, steps, U::EXAMPLES);
+    trainer = trainer.with_callback(recorder).with_callback(progress);
     let started = Instant::now();
-    let outcome = trainer.fit(&forecast.train, Some(&forecast.valid), length);
+    let outcome = trainer.fit(case.train(), case.valid(), length);
     let seconds = started.elapsed().as_secs_f64();
     trainer = trainer.without_callbacks();
     if let Some(error) = failure.lock().expect("nobody panics with it").take() {
@@ -97,13 +94,13 @@ fn run(recipe: Recipe, mesh: Mesh, out: &Path, resume: bool) -> Result<Value> {
     outcome?;
     Store::create(folder.checkpoints(), recipe.checkpoint.keep)?.save(&trainer.checkpoint())?;
     if trainer.step() < steps {
-        return Err(stopped(&trainer, steps, out));
+        return Err(stopped::<U>(&trainer, steps, out));
     }
     let finished = Finished { seconds: Some(seconds), steps: trainer.step() - first };
-    evaluate::finish(&folder, &recipe, &forecast, &trainer, recipe.evaluate.draws, finished)
+    evaluate::finish(&folder, recipe, &case, &trainer, recipe.evaluate.draws, finished)
 }
 
-fn stopped(trainer: &ForecastTrainer, steps: usize, out: &Path) -> anyhow::Error {
+fn stopped<U: UseCase>(trainer: &TrainerOf<U>, steps: usize, out: &Path) -> anyhow::Error {
     let step = trainer.step();
     Interrupted(format!(
         "stopped at step {step} of {steps}; a checkpoint is written. To go on:\n  \
@@ -115,20 +112,33 @@ fn stopped(trainer: &ForecastTrainer, steps: usize, out: &Path) -> anyhow::Error
     .into()
 }
 
-/// Finishes the step under way on the first Ctrl-C, and ends at once on the second.
-fn on_interrupt(interrupted: Arc<AtomicBool>) -> Result<()> {
-    let handler = move || {
-        if interrupted.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-        eprintln!("\nfinishing the step and writing a checkpoint; again to stop at once");
-    };
-    ctrlc::set_handler(handler).context("could not listen for Ctrl-C")
+/// Becomes true on the first Ctrl-C, so that the step under way is finished; on the second the
+/// program ends at once. The same for all runs of a process, which can listen only once.
+fn interruption() -> Result<Arc<AtomicBool>> {
+    static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+    let mut listening = Ok(());
+    let interrupted = INTERRUPTED.get_or_init(|| {
+        let interrupted = Arc::new(AtomicBool::new(false));
+        let seen = interrupted.clone();
+        listening = ctrlc::set_handler(move || {
+            if seen.swap(true, Ordering::Relaxed) {
+                std::process::exit(130);
+            }
+            eprintln!("\nfinishing the step and writing a checkpoint; again to stop at once");
+        });
+        interrupted
+    });
+    listening.context("could not listen for Ctrl-C")?;
+    Ok(interrupted.clone())
 }
 
 /// Puts the trainer where the last readable checkpoint is. Refuses a recipe that differs in what
 /// the run is.
-fn continue_run(folder: &RunFolder, recipe: &Recipe, trainer: &mut ForecastTrainer) -> Result<()> {
+fn continue_run<U: UseCase>(
+    folder: &RunFolder,
+    recipe: &Recipe,
+    trainer: &mut TrainerOf<U>,
+) -> Result<()> {
     let saved = Recipe::load(&folder.recipe(), &[])?;
     if let Some(key) = first_difference(&saved, recipe) {
         return Err(Usage(format!(
@@ -183,32 +193,30 @@ fn first_difference(saved: &Recipe, recipe: &Recipe) -> Option<String> {
 }
 
 /// Says what is going to happen.
-fn introduce(
+fn introduce<U: UseCase>(
     recipe: &Recipe,
-    trainer: &ForecastTrainer,
-    forecast: &Forecast,
+    trainer: &TrainerOf<U>,
+    case: &U,
     mesh: Mesh,
     steps: usize,
 ) {
     let train = &recipe.train;
     let parameters = trainer.posterior().parameters();
     let weights: usize = parameters.slots().iter().map(|slot| slot.len()).sum();
-    let memory = memory::predicted_per_rank(recipe, trainer.posterior(), mesh);
+    let memory = memory::predicted_per_rank::<U>(recipe, trainer.posterior(), mesh);
     let threads = trainer.settings().threads_per_rank();
     eprintln!(
         "{}: {weights} weights, {} trainable numbers",
         recipe.name,
         parameters.values().len()
     );
+    eprintln!("  data    {}", case.describe());
     eprintln!(
-        "  data    {} training, {} validation, {} test windows of {} + {} values",
-        forecast.train.len(),
-        forecast.valid.len(),
-        forecast.test.len(),
-        forecast.inputs,
-        forecast.outputs
+        "  train   {steps} steps of {} {}, {} draws each",
+        train.batch,
+        U::EXAMPLES,
+        train.samples
     );
-    eprintln!("  train   {steps} steps of {} examples, {} draws each", train.batch, train.samples);
     eprintln!(
         "  mesh    {mesh} (samples x data, {}): {} thread-ranks, threads each: {threads}",
         mesh.strategy(),
@@ -220,20 +228,24 @@ fn introduce(
 }
 
 /// The facts for the report and the JSON object.
-pub fn facts(recipe: &Recipe, trainer: &ForecastTrainer, digest: &str) -> Vec<(String, String)> {
+pub fn facts<U: UseCase>(
+    recipe: &Recipe,
+    case: &U,
+    trainer: &TrainerOf<U>,
+    digest: &str,
+) -> Vec<(String, String)> {
     let settings = trainer.settings();
-    let data = match recipe.data.file() {
-        Some(path) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        None => "generated series".to_owned(),
-    };
     let strategy = settings.mesh.strategy();
     let facts = [
         ("Recipe", recipe.name.clone()),
-        ("Data", data),
+        ("Data", case.source(recipe)),
         ("Mesh", format!("{} (samples × data, {strategy}), thread-ranks", settings.mesh)),
         ("Threads per rank", settings.threads_per_rank().to_string()),
         ("Device", format!("{:?}", trainer.posterior().parameters().device())),
-        ("Draws and batch", format!("{} draws, {} examples", settings.samples, settings.batch)),
+        (
+            "Draws and batch",
+            format!("{} draws, {} {}", settings.samples, settings.batch, U::EXAMPLES),
+        ),
         ("Reduction", settings.reduce.to_string()),
         ("Seed", settings.seed.to_string()),
         ("Steps", trainer.step().to_string()),
@@ -243,7 +255,7 @@ pub fn facts(recipe: &Recipe, trainer: &ForecastTrainer, digest: &str) -> Vec<(S
 }
 
 /// For the JSON object: fields that every training command has.
-pub fn outcome(trainer: &ForecastTrainer, digest: &str, out: PathBuf) -> Value {
+pub fn outcome<U: UseCase>(trainer: &TrainerOf<U>, digest: &str, out: PathBuf) -> Value {
     json!({
         "run": out,
         "digest": digest,

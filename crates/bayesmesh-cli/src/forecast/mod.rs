@@ -1,11 +1,16 @@
 //! The load forecast: from the series to the report.
 
 mod assess;
-mod build;
+mod loss;
+mod predict;
 mod report;
 mod task;
+mod use_case;
 
-pub use assess::{Assessment, assess, in_mw};
-pub use build::{ForecastTrainer, trainer};
-pub use report::{RunFacts, report};
+pub use assess::Assessment;
 pub use task::Forecast;
+
+use crate::build::TrainerOf;
+
+/// The trainer of a load forecast.
+type ForecastTrainer = TrainerOf<Forecast>;

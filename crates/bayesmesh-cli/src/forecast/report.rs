@@ -2,23 +2,15 @@
 
 use bayesmesh_report::{
     Axis, Block, Cell, Color, Interval, KeyFigure, Layer, Plot, Report, Rule, Section, Shape,
-    Stroke, Table, format_number,
+    Table, format_number,
 };
 
 use super::assess::FAN_LEVELS;
 use super::{Assessment, Forecast};
+use crate::curves;
 use crate::recipe::Recipe;
 use crate::run::MetricsTable;
-
-/// What ran where.
-pub struct RunFacts {
-    /// Label and text of each fact.
-    pub facts: Vec<(String, String)>,
-    /// Seconds of training.
-    pub seconds: Option<f64>,
-    /// What a repair of the data found, if there was something to repair.
-    pub repairs: Option<String>,
-}
+use crate::use_case::RunFacts;
 
 /// The page of a run.
 pub fn report(
@@ -48,8 +40,11 @@ pub fn report(
         headline.push(KeyFigure::new("Training", format!("{seconds:.1}")).unit("s").note(note));
     }
     let mut data = Section::new("What ran where").with(Block::Facts(facts.facts.clone()));
-    if let Some(repairs) = &facts.repairs {
-        data = data.with(Block::Note(repairs.clone()));
+    if let Some(repairs) = forecast.repairs.as_ref().filter(|repairs| !repairs.is_clean()) {
+        data = data.with(Block::Note(format!(
+            "{} values of the series were repaired; `bayesmesh data check load FILE` lists them.",
+            repairs.replaced()
+        )));
     }
     Report {
         title: recipe.name.clone(),
@@ -69,7 +64,7 @@ pub fn report(
                 ))
                 .with(Block::Plot(fan(assessment))),
             Section::new("Training")
-                .with(Block::Plot(loss(metrics)))
+                .with(Block::Plot(curves::loss(metrics)))
                 .with(Block::Plot(error(metrics))),
             Section::new("Calibration")
                 .text("An honest interval of 90 % holds the truth nine times out of ten.")
@@ -106,36 +101,8 @@ fn fan(assessment: &Assessment) -> Plot {
         .with(Layer::line("observed", line(|w| &w.truth), Color::Ink))
 }
 
-/// A column of the metrics as points.
-fn column(metrics: &MetricsTable, name: &str) -> Vec<(f64, f64)> {
-    let values = metrics.column(name).unwrap_or_default();
-    values.into_iter().map(|(step, value)| (step as f64, value)).collect()
-}
-
-/// Means of so many neighbours that about a hundred points are left.
-fn smooth(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    let size = points.len().div_ceil(100).max(1);
-    let mean = |chunk: &[(f64, f64)]| {
-        let n = chunk.len() as f64;
-        let (x, y) = chunk.iter().fold((0.0, 0.0), |(x, y), p| (x + p.0, y + p.1));
-        (x / n, y / n)
-    };
-    points.chunks(size).map(mean).collect()
-}
-
-fn loss(metrics: &MetricsTable) -> Plot {
-    let points = column(metrics, "loss");
-    // A log-likelihood can be negative, which a logarithmic axis cannot show.
-    let positive = points.iter().all(|(_, loss)| *loss > 0.0);
-    let axis = if positive { Axis::log("loss") } else { Axis::linear("loss") };
-    Plot::new("Loss", Axis::linear("step"), axis)
-        .shape(Shape::Half)
-        .with(Layer::line("", points.clone(), Color::Blue).stroke(Stroke::Thin))
-        .with(Layer::line("training", smooth(&points), Color::Blue))
-}
-
 fn error(metrics: &MetricsTable) -> Plot {
-    let points = column(metrics, "validation_rmse_mw");
+    let points = curves::column(metrics, "validation_rmse_mw");
     Plot::new("Validation error", Axis::linear("step"), Axis::linear("RMSE").unit("MW"))
         .shape(Shape::Half)
         .with(Layer::line("validation", points.clone(), Color::Orange))

@@ -50,8 +50,11 @@ impl Forecast {
                 let config = SynthConfig { seed: *seed, days, ..SynthConfig::default() };
                 (german_like(&config)?, None)
             }
+            Data::Cifar10 { .. } | Data::Cifar10Synthetic { .. } => {
+                unreachable!("images are not forecast")
+            }
         };
-        let windows = recipe.data.windows();
+        let windows = recipe.data.windows().expect("a series is cut into windows");
         let split = load::split(series.len(), windows.split)?;
         let normaliser = Normaliser::fit(&series.values, split.train.clone())?;
         let values = Arc::new(normaliser.apply_all(&series.values));

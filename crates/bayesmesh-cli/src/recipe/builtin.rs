@@ -10,8 +10,16 @@ macro_rules! builtin {
 }
 
 /// Names and texts of the files of `recipes/`.
-pub(super) const BUILTIN: &[(&str, &str)] =
-    builtin!["demo", "load-mlp", "load-mlp-gaussian", "load-mlp-vi",];
+pub(super) const BUILTIN: &[(&str, &str)] = builtin![
+    "demo",
+    "load-mlp",
+    "load-mlp-gaussian",
+    "load-mlp-vi",
+    "images-demo",
+    "cifar10-vit",
+    "cifar10-vit-quick",
+    "cifar10-vit-reference",
+];
 
 /// The names of the recipes that come with the program.
 pub fn builtin_names() -> Vec<&'static str> {

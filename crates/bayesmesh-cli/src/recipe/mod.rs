@@ -39,7 +39,7 @@ use serde::{Deserialize, Serialize};
 
 pub use builtin::{builtin_names, builtin_text};
 pub use checkpoint::Checkpoint;
-pub use data::{Data, Windows};
+pub use data::{Data, Images, Normalisation, Windows};
 pub use error::{At, Problem, RecipeError};
 pub use evaluate::Evaluate;
 pub use loss::{Loss, Task};

@@ -17,6 +17,19 @@ pub enum Model {
         /// The probability that a hidden unit is dropped.
         dropout: f64,
     },
+    /// A vision transformer.
+    Vit {
+        /// Height and width of a patch in pixels.
+        patch: usize,
+        /// Numbers in a token.
+        width: usize,
+        /// Blocks of attention and perceptron.
+        depth: usize,
+        /// Heads of the attention.
+        heads: usize,
+        /// Hidden units of the perceptron.
+        mlp: usize,
+    },
 }
 
 /// A function applied to hidden units.
@@ -32,17 +45,11 @@ pub enum Activation {
 }
 
 impl Model {
-    /// The probability that a unit is dropped.
-    pub fn dropout(&self) -> f64 {
-        match self {
-            Self::Mlp { dropout, .. } => *dropout,
-        }
-    }
-
     /// Whether dropout acts anywhere.
     pub(super) fn has_dropout(&self) -> bool {
         match self {
             Self::Mlp { hidden, dropout, .. } => *dropout > 0.0 && !hidden.is_empty(),
+            Self::Vit { .. } => false,
         }
     }
 }
@@ -50,10 +57,14 @@ impl Model {
 pub(super) static SECTION: Section = Section {
     name: "model",
     meaning: "The network.",
-    kinds: &[Kind::new(
-        "mlp",
-        "linear layers with an activation and dropout after each but the last",
-    )],
+    kinds: &[
+        Kind::new("mlp", "linear layers with an activation and dropout after each but the last"),
+        Kind::new(
+            "vit",
+            "a vision transformer: patches with fixed positions, blocks of attention and \
+             perceptron, the mean over patches; the defaults are the paper's",
+        ),
+    ],
     default_kind: None,
     keys: &[
         Key::new(
@@ -62,20 +73,64 @@ pub(super) static SECTION: Section = Section {
             Absent::Value("[128, 128]"),
             "Units of each hidden layer, from the input on; `[]` is a linear model.",
         )
+        .of(&["mlp"])
         .also(&["layers", "hidden_sizes", "hidden_size", "units", "width"]),
         Key::new(
             "activation",
             Values::Choice(&["relu", "tanh", "gelu"]),
             Absent::Value("\"relu\""),
             "What follows each hidden layer.",
-        ),
+        )
+        .of(&["mlp"]),
         Key::new(
             "dropout",
             Values::Number(Range::BELOW_ONE),
             Absent::Value("0.0"),
             "The probability that a hidden unit is dropped. The kept ones are scaled by 1/(1 − p).",
         )
+        .of(&["mlp"])
         .also(&["dropout_rate", "p"]),
+        Key::new(
+            "patch",
+            Values::Count(1, 32),
+            Absent::Value("4"),
+            "Height and width of a patch in pixels; divides the 32 of an image. (32/patch)² patches are \
+             the tokens.",
+        )
+        .of(&["vit"])
+        .also(&["patch_size"]),
+        Key::new(
+            "width",
+            Values::at_least(4),
+            Absent::Value("192"),
+            "Numbers in a token; divisible by `heads` and by 4.",
+        )
+        .of(&["vit"])
+        .also(&["dim", "hidden", "embed_dim", "d_model"]),
+        Key::new(
+            "depth",
+            Values::at_least(1),
+            Absent::Value("6"),
+            "Blocks of attention and perceptron.",
+        )
+        .of(&["vit"])
+        .also(&["layers", "blocks"]),
+        Key::new(
+            "heads",
+            Values::at_least(1),
+            Absent::Value("3"),
+            "Heads of the attention, each of width/heads numbers.",
+        )
+        .of(&["vit"])
+        .also(&["num_heads"]),
+        Key::new(
+            "mlp",
+            Values::at_least(1),
+            Absent::Value("768"),
+            "Hidden units of the perceptron of a block.",
+        )
+        .of(&["vit"])
+        .also(&["mlp_dim", "feedforward"]),
     ],
     example: "[model]\nkind = \"mlp\"\nhidden = [128, 128]",
 };

@@ -15,7 +15,7 @@ pub struct Train {
     pub samples: usize,
     /// Examples per step, B, over all ranks.
     pub batch: usize,
-    /// The seed of everything random but a generated series.
+    /// The seed of everything random but generated data.
     pub seed: u64,
     /// Statistics of all draws, or of each rank's own.
     pub exact: bool,

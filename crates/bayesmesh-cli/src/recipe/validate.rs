@@ -14,7 +14,22 @@ pub(super) struct Conflict {
 
 /// Everything about a recipe that does not go together.
 pub(super) fn conflicts(recipe: &Recipe) -> Vec<Conflict> {
-    let checks = [name, split, series, task, draws, spread, dropout, kl, no_kl, floor, levels];
+    let checks = [
+        name,
+        split,
+        series,
+        network,
+        transformer,
+        patches,
+        task,
+        draws,
+        spread,
+        dropout,
+        kl,
+        no_kl,
+        floor,
+        levels,
+    ];
     checks.iter().filter_map(|check| check(recipe)).collect()
 }
 
@@ -37,7 +52,7 @@ fn name(recipe: &Recipe) -> Option<Conflict> {
 }
 
 fn split(recipe: &Recipe) -> Option<Conflict> {
-    let (Data::Load { windows, .. } | Data::LoadSynthetic { windows, .. }) = &recipe.data;
+    let windows = recipe.data.windows()?;
     let sum: f64 = windows.split.iter().sum();
     if (sum - 1.0).abs() < 1e-6 {
         return None;
@@ -69,6 +84,59 @@ fn series(recipe: &Recipe) -> Option<Conflict> {
         ),
         format!("use at least `days = {needed}`, or fewer `inputs` and `outputs`"),
     )
+}
+
+/// A network takes a series or images.
+fn network(recipe: &Recipe) -> Option<Conflict> {
+    match (recipe.data.task(), &recipe.model) {
+        (Task::Regression, Model::Vit { .. }) => conflict(
+            "model.kind",
+            "a vision transformer takes images, but the data are a series".to_owned(),
+            "use `model.kind = \"mlp\"`, or images, for example `data.kind = \"cifar10\"`",
+        ),
+        (Task::Classification, Model::Mlp { .. }) => conflict(
+            "model.kind",
+            "a perceptron takes a series, but the data are images".to_owned(),
+            "use `model.kind = \"vit\"`, or a series, for example `data.kind = \"load\"`",
+        ),
+        _ => None,
+    }
+}
+
+/// The heads of the attention and the positions divide a token.
+fn transformer(recipe: &Recipe) -> Option<Conflict> {
+    let Model::Vit { width, heads, .. } = recipe.model else {
+        return None;
+    };
+    let (divisor, why) = match (width % heads, width % 4) {
+        (0, 0) => return None,
+        (0, _) => (4, "sines and cosines of two directions are added to it".to_owned()),
+        _ => (heads, format!("its {heads} heads share it")),
+    };
+    // The least common multiple of both.
+    let step = (1..=4).map(|n| n * heads).find(|n| n % 4 == 0)?;
+    let below = width / step * step;
+    let near = match below {
+        0 => format!("`width = {step}`"),
+        _ => format!("`width = {below}` or `width = {}`", below + step),
+    };
+    conflict(
+        "model.width",
+        format!("a width of {width} is not divisible by {divisor}: {why}"),
+        format!("use for example {near}"),
+    )
+}
+
+fn patches(recipe: &Recipe) -> Option<Conflict> {
+    const SIDE: usize = 32;
+    match recipe.model {
+        Model::Vit { patch, .. } if SIDE % patch != 0 => conflict(
+            "model.patch",
+            format!("patches of {patch}×{patch} pixels do not divide images of {SIDE}×{SIDE}"),
+            "use 1, 2, 4, 8, 16 or 32",
+        ),
+        _ => None,
+    }
 }
 
 fn task(recipe: &Recipe) -> Option<Conflict> {
@@ -136,6 +204,13 @@ fn dropout(recipe: &Recipe) -> Option<Conflict> {
                 .to_owned(),
             "set for example `model.dropout = 0.1`, or use `posterior.kind = \"point\"` or \
              `\"mean-field\"`",
+        ),
+        Model::Vit { .. } => conflict(
+            "posterior.kind",
+            "`mc-dropout` drops hidden units, but a vision transformer has no dropout: all draws \
+             would be the same"
+                .to_owned(),
+            "use `kind = \"mean-field\"`, or `kind = \"point\"` for comparison",
         ),
     }
 }

@@ -23,6 +23,24 @@ pub const SMALL: &[&str] = &[
     "checkpoint.every=5",
 ];
 
+/// The same for a classification of generated images: 12 steps, 9 steps an epoch.
+pub const SMALL_IMAGES: &[&str] = &[
+    "data.count=200",
+    "data.test_count=60",
+    "train.steps=12",
+    "train.samples=4",
+    "train.batch=20",
+    "evaluate.draws=4",
+    "evaluate.validation_draws=4",
+    "evaluate.corrupted_images=20",
+    "checkpoint.every=4",
+];
+
+/// The small settings that suit a recipe.
+pub fn small(recipe: &str) -> &'static [&'static str] {
+    if recipe == "images-demo" { SMALL_IMAGES } else { SMALL }
+}
+
 /// A fresh folder, removed at the end.
 pub struct Scratch(PathBuf);
 
@@ -72,7 +90,7 @@ impl Scratch {
         Outcome::of(&mut self.command(arguments))
     }
 
-    /// The arguments of a training of `recipe` with [`SMALL`] and then `settings`, for [`run`].
+    /// The arguments of a training of `recipe` with [`small`] and then `settings`, for [`run`].
     ///
     /// [`run`]: Self::run
     pub fn train(&self, recipe: &str, settings: &[&str], others: &[&str]) -> Outcome {
@@ -103,10 +121,10 @@ impl Drop for Scratch {
     }
 }
 
-/// `train recipe --json` with [`SMALL`], `settings` and other arguments.
+/// `train recipe --json` with [`small`], `settings` and other arguments.
 pub fn training(recipe: &str, settings: &[&str], others: &[&str]) -> Vec<String> {
     let start = ["train", recipe, "--json"];
-    let settings = SMALL.iter().chain(settings).flat_map(|setting| ["--set", *setting]);
+    let settings = small(recipe).iter().chain(settings).flat_map(|setting| ["--set", *setting]);
     start.into_iter().chain(settings).chain(others.iter().copied()).map(str::to_owned).collect()
 }
 

@@ -1,6 +1,6 @@
 //! Keys that do not go together.
 
-use super::refusal;
+use super::{IMAGES, refusal};
 
 #[test]
 fn dropout_without_dropout() {
@@ -186,5 +186,71 @@ fn a_name_that_is_no_file_name() {
    1 | name = "a/b"
      |        ^^^^^
      use letters, digits, `-`, `_` and `.` only, for example `name = "load-mlp"`"#
+    );
+}
+
+#[test]
+fn a_transformer_for_a_series() {
+    assert_eq!(
+        refusal(&[("\"mlp\"\ndropout = 0.1", "\"vit\""), (r#""mc-dropout""#, r#""point""#)], &[]),
+        r#"trial.toml:8:8: a vision transformer takes images, but the data are a series
+   8 | kind = "vit"
+     |        ^^^^^
+     use `model.kind = "mlp"`, or images, for example `data.kind = "cifar10"`"#
+    );
+}
+
+#[test]
+fn a_perceptron_and_a_loss_of_numbers_for_images() {
+    assert_eq!(
+        refusal(&[], &["data.kind=cifar10"]),
+        r#"trial.toml:8:8: a perceptron takes a series, but the data are images
+   8 | kind = "mlp"
+     |        ^^^^^
+     use `model.kind = "vit"`, or a series, for example `data.kind = "load"`
+
+trial.toml:15:8: this loss is for numbers, but the data have classes to predict
+  15 | kind = "squared-error-of-mean"
+     |        ^^^^^^^^^^^^^^^^^^^^^^^
+     use a loss for classification, for example `kind = "expected-cross-entropy"`"#
+    );
+}
+
+/// What is said of a classification with one more override.
+fn image_refusal(setting: &str) -> String {
+    refusal(&[], &[&IMAGES[..], &[setting]].concat())
+}
+
+#[test]
+fn a_width_that_its_heads_do_not_divide() {
+    assert_eq!(
+        image_refusal("model.width=190"),
+        "--set model.width=190: a width of 190 is not divisible by 3: its 3 heads share it\n     \
+         use for example `width = 180` or `width = 192`"
+    );
+    assert_eq!(
+        image_refusal("model.width=189"),
+        "--set model.width=189: a width of 189 is not divisible by 4: sines and cosines of two \
+         directions are added to it\n     use for example `width = 180` or `width = 192`"
+    );
+    assert!(image_refusal("model.width=8").ends_with("use for example `width = 12`"));
+}
+
+#[test]
+fn patches_that_do_not_divide_an_image() {
+    assert_eq!(
+        image_refusal("model.patch=5"),
+        "--set model.patch=5: patches of 5×5 pixels do not divide images of 32×32\n     use 1, 2, \
+         4, 8, 16 or 32"
+    );
+}
+
+#[test]
+fn dropout_of_a_transformer() {
+    assert_eq!(
+        image_refusal("posterior.kind=mc-dropout"),
+        "--set posterior.kind=mc-dropout: `mc-dropout` drops hidden units, but a vision transformer \
+         has no dropout: all draws would be the same\n     use `kind = \"mean-field\"`, or `kind = \
+         \"point\"` for comparison"
     );
 }

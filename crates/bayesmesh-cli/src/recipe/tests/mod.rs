@@ -35,6 +35,14 @@ kind = "squared-error-of-mean"
 samples = 4
 "#;
 
+/// What makes a classification of the trial.
+const IMAGES: [&str; 4] = [
+    "data.kind=cifar10",
+    "model.kind=vit",
+    "posterior.kind=mean-field",
+    "loss.kind=expected-cross-entropy",
+];
+
 /// The trial with parts of its text replaced.
 fn edited(edits: &[(&str, &str)]) -> String {
     edits.iter().fold(TRIAL.to_owned(), |text, (old, new)| {

@@ -1,18 +1,19 @@
-//! `bayesmesh predict`.
+//! Forecasts as a file.
 
-use std::io::Write as _;
-use std::path::Path;
-
-use anyhow::Result;
-use bayesmesh::checkpoint::{AtomicFile, FileError};
+use anyhow::{Context as _, Result};
 use bayesmesh_data::load::{self, format_time};
 use burn::tensor::{Device, Tensor, TensorData};
 use serde_json::{Value, json};
 
-use super::evaluate::TrainedRun;
+use super::Forecast;
+use super::assess::in_mw;
 use crate::args;
+use crate::commands::TrainedRun;
 use crate::exit::Usage;
-use crate::forecast::{Forecast, in_mw};
+use crate::table_file::{self, TableFile, npy};
+
+/// The quantiles that are written unless others are asked for.
+const QUANTILES: [f64; 5] = [0.05, 0.25, 0.5, 0.75, 0.95];
 
 /// What one forecast says: times, then mean, std and quantiles for each lead time.
 struct Rows {
@@ -25,13 +26,28 @@ struct Rows {
 }
 
 /// Forecasts with a trained run.
-pub fn predict(arguments: args::Predict) -> Result<Value> {
+pub fn predict(run: &TrainedRun<Forecast>, arguments: &args::Predict) -> Result<Value> {
     let out = &arguments.out;
-    let format = Format::of(out)?;
-    let run = TrainedRun::open(&arguments.run, &arguments.ranks)?;
+    let format = TableFile::of(out)?;
+    let Some(file) = &arguments.input else {
+        return Err(Usage(format!(
+            "a forecast needs a series to start from: \
+             `bayesmesh predict {} SERIES.csv --out {}`",
+            arguments.run.display(),
+            out.display()
+        ))
+        .into());
+    };
+    if arguments.limit.is_some() {
+        return Err(Usage("--limit is for images; a series has --every".into()).into());
+    }
+    let quantiles = match arguments.quantiles.as_slice() {
+        [] => &QUANTILES,
+        given => given,
+    };
     let forecast = Forecast::new(&run.recipe)?;
-    let noise = run.noise()?;
-    let (series, repairs) = load::read(&arguments.input)?;
+    let noise = noise(run)?;
+    let (series, repairs) = load::read(file)?;
     if !repairs.is_clean() {
         eprintln!("{repairs}");
     }
@@ -39,7 +55,7 @@ pub fn predict(arguments: args::Predict) -> Result<Value> {
     if series.step_seconds != forecast.series.step_seconds {
         return Err(Usage(format!(
             "{} has a value every {} s, but the network was trained on one every {} s",
-            arguments.input.display(),
+            file.display(),
             series.step_seconds,
             forecast.series.step_seconds
         ))
@@ -48,7 +64,7 @@ pub fn predict(arguments: args::Predict) -> Result<Value> {
     if series.len() < inputs {
         return Err(Usage(format!(
             "{} has {} values; a forecast needs the last {inputs}",
-            arguments.input.display(),
+            file.display(),
             series.len()
         ))
         .into());
@@ -71,14 +87,14 @@ pub fn predict(arguments: args::Predict) -> Result<Value> {
     let draws = arguments.draws.unwrap_or(run.recipe.evaluate.draws);
     let noise: Vec<f64> = noise.iter().map(|mw| mw / forecast.normaliser.std).collect();
     let prediction = run.trainer.predict(&input, draws)?.with_noise(&noise);
-    let quantiles = prediction.quantiles(&arguments.quantiles)?;
+    let values_at = prediction.quantiles(quantiles)?;
     let (mean, std) = in_mw(&prediction, &forecast);
     let values = mean.iter().zip(&std).enumerate().flat_map(|(cell, (&mean, &std))| {
-        let quantiles = quantiles.iter().map(|q| forecast.normaliser.invert(q[cell]));
+        let quantiles = values_at.iter().map(|q| forecast.normaliser.invert(q[cell]));
         [mean, std].into_iter().chain(quantiles).collect::<Vec<f32>>()
     });
     let values: Vec<f32> = values.collect();
-    let quantiles = arguments.quantiles.iter().map(|q| format!("q{}", percent(*q)));
+    let quantiles = quantiles.iter().map(|q| format!("q{}", percent(*q)));
     let rows = Rows {
         origins: starts.iter().map(|&start| series.time(start + inputs - 1)).collect(),
         step_seconds: series.step_seconds,
@@ -87,38 +103,25 @@ pub fn predict(arguments: args::Predict) -> Result<Value> {
         columns: ["mean".to_owned(), "std".to_owned()].into_iter().chain(quantiles).collect(),
     };
     let bytes = match format {
-        Format::Csv => rows.csv(),
-        Format::Npy => rows.npy(),
+        TableFile::Csv => rows.csv(),
+        TableFile::Npy => rows.npy(),
     };
-    let io = |error| FileError::new(out, "write", &error);
-    let mut file = AtomicFile::create(out).map_err(io)?;
-    file.write_all(&bytes).map_err(io)?;
-    file.commit().map_err(io)?;
+    table_file::write(out, &bytes)?;
     eprintln!("{} forecasts of {} values: {}", starts.len(), forecast.outputs, out.display());
     Ok(json!({ "out": out, "forecasts": starts.len(), "draws": draws, "columns": rows.columns }))
+}
+
+/// The noise of each lead time, in MW, as the last evaluation found it.
+fn noise(run: &TrainedRun<Forecast>) -> Result<Vec<f64>> {
+    let remedy = || run.not_scored();
+    let evaluation = run.evaluation()?;
+    let noise = evaluation["noise_mw"].as_array().with_context(remedy)?;
+    Ok(noise.iter().map(|n| n.as_f64().unwrap_or(0.0)).collect())
 }
 
 /// A level in percent, without the rounding of the product: 33.3 for 0.333.
 fn percent(level: f64) -> f64 {
     (1e8 * level).round() / 1e6
-}
-
-enum Format {
-    Csv,
-    Npy,
-}
-
-impl Format {
-    fn of(path: &Path) -> Result<Self> {
-        match path.extension().and_then(|extension| extension.to_str()) {
-            Some("csv") => Ok(Self::Csv),
-            Some("npy") => Ok(Self::Npy),
-            _ => {
-                Err(Usage(format!("{}: write to a file that ends in .csv or .npy", path.display()))
-                    .into())
-            }
-        }
-    }
 }
 
 impl Rows {
@@ -136,18 +139,8 @@ impl Rows {
         text.into_bytes()
     }
 
-    /// NumPy's format, version 1: `[forecasts, outputs, columns]` of little-endian single precision.
+    /// `[forecasts, outputs, columns]`
     fn npy(&self) -> Vec<u8> {
-        let shape = format!("({}, {}, {})", self.origins.len(), self.outputs, self.columns.len());
-        let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
-        // Magic, version and length are 10 bytes; all of it is padded to a multiple of 64.
-        let padding = (64 - (10 + header.len() + 1) % 64) % 64;
-        header += &" ".repeat(padding);
-        header.push('\n');
-        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-        bytes.extend((header.len() as u16).to_le_bytes());
-        bytes.extend(header.as_bytes());
-        bytes.extend(self.values.iter().flat_map(|value| value.to_le_bytes()));
-        bytes
+        npy(&[self.origins.len(), self.outputs, self.columns.len()], &self.values)
     }
 }

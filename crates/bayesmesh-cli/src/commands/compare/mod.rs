@@ -1,0 +1,124 @@
+//! `bayesmesh compare`: the same recipe with other values of some keys, each with several seeds.
+
+mod plan;
+mod report;
+mod summary;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use bayesmesh::Mesh;
+use bayesmesh::checkpoint::create_folder;
+use serde_json::{Value, json};
+
+use super::{mesh, read_recipe, train};
+use crate::args;
+use crate::exit::Usage;
+use crate::recipe::Recipe;
+use crate::run::{MetricsTable, RunFolder};
+use crate::table_file;
+use crate::use_case::{UseCase as _, for_use_case};
+use plan::{Plan, Variant};
+use summary::Summary;
+
+/// The file of a run that is finished, with what it came to.
+const RESULT: &str = "result.json";
+
+/// A finished run of a variant.
+pub struct Finished {
+    /// What `bayesmesh train --json` prints.
+    pub result: Value,
+    pub metrics: MetricsTable,
+}
+
+/// Trains every variant with every seed, and writes what they came to beside them.
+pub fn compare(arguments: &args::Compare) -> Result<Value> {
+    let base = read_recipe(&arguments.recipe, &arguments.set)?.located();
+    let plan = Plan::new(&arguments.vary, base.train.seed, arguments.seeds)?;
+    let recipes = recipes(arguments, &plan)?;
+    let out = arguments
+        .out
+        .clone()
+        .unwrap_or_else(|| Path::new("runs").join(format!("{}-compare", base.name)));
+    let runs = plan.variants.len() * plan.seeds.len();
+    let mut number = 0;
+    let mut finished = Vec::new();
+    for (variant, recipes) in plan.variants.iter().zip(&recipes) {
+        let mut of_variant = Vec::new();
+        for (recipe, &seed) in recipes.iter().zip(&plan.seeds) {
+            number += 1;
+            eprintln!("\n[{number}/{runs}] {}, seed {seed}", variant.name);
+            let mesh = mesh(&arguments.ranks, recipe.train.samples)?;
+            let folder = out.join(variant.folder()).join(format!("seed-{seed}"));
+            let result = once(recipe, mesh, &folder).with_context(|| {
+                format!(
+                    "the comparison in {} is not finished; the same command goes on",
+                    out.display()
+                )
+            })?;
+            let metrics = MetricsTable::read(RunFolder::open(&folder)?.metrics())?;
+            of_variant.push(Finished { result, metrics });
+        }
+        finished.push(of_variant);
+    }
+    let main = for_use_case!(base, U => U::MAIN_SCORES);
+    let summary = Summary::new(&plan, &finished);
+    let page = report::report(&base, &plan, &finished, &summary, main);
+    let write = |name: &str, contents: String| -> Result<PathBuf> {
+        let path = out.join(name);
+        table_file::write(&path, contents.as_bytes())?;
+        Ok(path)
+    };
+    write("compare.csv", summary.csv())?;
+    let report = write("report.html", page.to_html())?;
+    let result = json!({
+        "recipe": base.name,
+        "out": out,
+        "seeds": plan.seeds,
+        "variants": summary.json(),
+        "report": report,
+    });
+    write("compare.json", format!("{result:#}\n"))?;
+    println!("{}", summary.table(main));
+    eprintln!("report: {}", report.display());
+    Ok(result)
+}
+
+/// The recipe of each variant with each seed. All are read before anything is trained.
+fn recipes(arguments: &args::Compare, plan: &Plan) -> Result<Vec<Vec<Recipe>>> {
+    let recipe = |variant: &Variant, seed: u64| -> Result<Recipe> {
+        let mut set = arguments.set.clone();
+        set.extend(variant.settings.iter().map(|(key, value)| format!("{key}={value}")));
+        set.push(format!("train.seed={seed}"));
+        Ok(read_recipe(&arguments.recipe, &set)?.located())
+    };
+    let of_variant =
+        |variant: &Variant| plan.seeds.iter().map(|&seed| recipe(variant, seed)).collect();
+    plan.variants.iter().map(of_variant).collect()
+}
+
+/// Trains a recipe in a folder, goes on where it was interrupted, or does nothing where it is
+/// finished.
+fn once(recipe: &Recipe, mesh: Mesh, out: &Path) -> Result<Value> {
+    let begun = out.join("recipe.toml").exists();
+    if begun && out.join(RESULT).exists() {
+        if Recipe::load(&RunFolder::open(out)?.recipe(), &[])? != *recipe {
+            return Err(Usage(format!(
+                "{} holds a run of another recipe; compare in another folder with --out, or remove \
+                 it",
+                out.display()
+            ))
+            .into());
+        }
+        eprintln!("finished before: {}", out.display());
+    } else {
+        if let Some(parent) = out.parent() {
+            create_folder(parent)?;
+        }
+        let result = for_use_case!(recipe, U => train::run::<U>(recipe, mesh, out, begun))?;
+        RunFolder::open(out)?.write(RESULT, format!("{result:#}\n"))?;
+    }
+    // Read back in either case: the last digit of a number can change on the way through a file.
+    serde_json::from_str(&RunFolder::open(out)?.read(RESULT)?)
+        .with_context(|| format!("{}/{RESULT} is damaged; remove it to train again", out.display()))
+}

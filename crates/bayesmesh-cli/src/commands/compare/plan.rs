@@ -1,0 +1,154 @@
+//! Which runs a comparison has.
+
+use anyhow::Result;
+
+use crate::exit::Usage;
+
+/// All variants and all seeds.
+#[derive(Debug)]
+pub struct Plan {
+    /// Every combination of the values of the keys, the last key changing fastest.
+    pub variants: Vec<Variant>,
+    /// The seeds that each is trained with.
+    pub seeds: Vec<u64>,
+}
+
+/// Keys and values, different from those of the other variants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variant {
+    /// What it is called.
+    pub name: String,
+    /// Full names of keys, and their values.
+    pub settings: Vec<(String, String)>,
+}
+
+impl Plan {
+    /// From texts such as `train.augment=per-draw,shared`, and `count` seeds from `seed` on.
+    pub fn new(vary: &[String], seed: u64, count: u64) -> Result<Self> {
+        if count == 0 {
+            return Err(Usage("--seeds 0: a comparison needs at least one seed".into()).into());
+        }
+        let keys = vary.iter().map(|text| parse(text)).collect::<Result<Vec<_>>>()?;
+        if keys.iter().any(|(key, _)| key == "train.seed") {
+            let message = "train.seed is not a variant; use --seeds N for several seeds";
+            return Err(Usage(message.to_owned()).into());
+        }
+        let mut combinations: Vec<Vec<(String, String)>> = vec![Vec::new()];
+        for (key, values) in &keys {
+            combinations = combinations
+                .iter()
+                .flat_map(|before| {
+                    values.iter().map(|value| {
+                        let mut settings = before.clone();
+                        settings.push((key.clone(), value.clone()));
+                        settings
+                    })
+                })
+                .collect();
+        }
+        let variants: Vec<Variant> = combinations.into_iter().map(Variant::new).collect();
+        for (index, variant) in variants.iter().enumerate() {
+            if variants[..index].iter().any(|other| other.folder() == variant.folder()) {
+                return Err(Usage(format!("the variant {} is there twice", variant.name)).into());
+            }
+        }
+        Ok(Self { variants, seeds: (seed..seed.saturating_add(count)).collect() })
+    }
+}
+
+impl Variant {
+    fn new(settings: Vec<(String, String)>) -> Self {
+        let shown: Vec<String> =
+            settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        Self { name: shown.join(", "), settings }
+    }
+
+    /// The name of its folder: last parts of keys with their values.
+    pub fn folder(&self) -> String {
+        let part = |(key, value): &(String, String)| {
+            let key = key.rsplit('.').next().unwrap_or(key);
+            let usable = |c: char| c.is_alphanumeric() || ".-_".contains(c);
+            let value: String = value.chars().map(|c| if usable(c) { c } else { '_' }).collect();
+            format!("{key}={value}")
+        };
+        self.settings.iter().map(part).collect::<Vec<_>>().join(",")
+    }
+}
+
+/// A key and its values.
+fn parse(text: &str) -> Result<(String, Vec<String>)> {
+    let refuse = |problem: &str| {
+        Usage(format!(
+            "--vary {text}: {problem}; write a key and its values, for example \
+             `--vary train.augment=per-draw,shared`"
+        ))
+    };
+    let (key, values) = text.split_once('=').ok_or_else(|| refuse("there is no `=`"))?;
+    let values = split(values);
+    if key.trim().is_empty() || values.iter().any(String::is_empty) {
+        return Err(refuse("a key or a value is empty").into());
+    }
+    Ok((key.trim().to_owned(), values))
+}
+
+/// Splits at commas that are not within brackets or quotes.
+fn split(values: &str) -> Vec<String> {
+    let (mut parts, mut depth, mut quote) = (vec![String::new()], 0, None);
+    for c in values.chars() {
+        match (c, quote) {
+            ('"' | '\'', None) => quote = Some(c),
+            (_, Some(open)) if c == open => quote = None,
+            ('[' | '{', None) => depth += 1,
+            (']' | '}', None) => depth -= 1,
+            _ => {}
+        }
+        match c {
+            ',' if depth == 0 && quote.is_none() => parts.push(String::new()),
+            _ => parts.last_mut().expect("there is a first").push(c),
+        }
+    }
+    parts.iter().map(|part| part.trim().to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(vary: &[&str]) -> Result<Plan> {
+        let vary: Vec<String> = vary.iter().map(|&text| text.to_owned()).collect();
+        Plan::new(&vary, 7, 2)
+    }
+
+    #[test]
+    fn every_combination_is_a_variant() {
+        let plan = plan(&["train.augment=per-draw, shared", "model.hidden=[8,8],[16]"]).unwrap();
+        let names: Vec<&str> = plan.variants.iter().map(|variant| variant.name.as_str()).collect();
+        assert_eq!(
+            names,
+            [
+                "train.augment=per-draw, model.hidden=[8,8]",
+                "train.augment=per-draw, model.hidden=[16]",
+                "train.augment=shared, model.hidden=[8,8]",
+                "train.augment=shared, model.hidden=[16]",
+            ]
+        );
+        assert_eq!(plan.variants[0].folder(), "augment=per-draw,hidden=_8_8_");
+        assert_eq!(plan.seeds, [7, 8]);
+    }
+
+    #[test]
+    fn quotes_hold_commas_together() {
+        assert_eq!(split(r#""a,b",c"#), [r#""a,b""#, "c"]);
+    }
+
+    #[test]
+    fn what_is_no_list_of_values_is_refused() {
+        for text in ["train.augment", "=a,b", "train.augment=", "train.heat=1,,2"] {
+            let error = plan(&[text]).unwrap_err().to_string();
+            assert!(error.contains(text) && error.contains("for example"), "{error}");
+        }
+        assert!(plan(&["train.seed=1,2"]).unwrap_err().to_string().contains("--seeds"));
+        assert!(plan(&["train.heat=1,1"]).unwrap_err().to_string().contains("twice"));
+        assert!(Plan::new(&[], 0, 0).is_err());
+    }
+}

@@ -1,0 +1,52 @@
+//! Predictions as files: text, or numbers for NumPy.
+
+use std::path::Path;
+
+use anyhow::Result;
+use bayesmesh::checkpoint::{AtomicFile, FileError};
+
+use crate::exit::Usage;
+
+/// What kind of file predictions are written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableFile {
+    /// Text with a header.
+    Csv,
+    /// NumPy's format.
+    Npy,
+}
+
+impl TableFile {
+    /// As the name of the file says.
+    pub fn of(path: &Path) -> Result<Self> {
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("csv") => Ok(Self::Csv),
+            Some("npy") => Ok(Self::Npy),
+            _ => {
+                Err(Usage(format!("{}: write to a file that ends in .csv or .npy", path.display()))
+                    .into())
+            }
+        }
+    }
+}
+
+/// Writes a file, complete or not at all.
+pub fn write(path: &Path, contents: &[u8]) -> Result<()> {
+    Ok(AtomicFile::write(path, contents).map_err(|error| FileError::new(path, "write", &error))?)
+}
+
+/// NumPy's format, version 1: little-endian single precision.
+pub fn npy(shape: &[usize], values: &[f32]) -> Vec<u8> {
+    let shape: Vec<String> = shape.iter().map(usize::to_string).collect();
+    let shape = shape.join(", ");
+    let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({shape}), }}");
+    // Magic, version and length are 10 bytes; all of it is padded to a multiple of 64.
+    let padding = (64 - (10 + header.len() + 1) % 64) % 64;
+    header += &" ".repeat(padding);
+    header.push('\n');
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((header.len() as u16).to_le_bytes());
+    bytes.extend(header.as_bytes());
+    bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+    bytes
+}
