@@ -189,7 +189,7 @@ fn entropies(predictions: &Predictions) -> Plot {
     const BINS: usize = 20;
     let top = (CLASSES.len() as f64).ln();
     let shares = |right: bool| -> Vec<f64> {
-        let mut counts = vec![0.0; BINS];
+        let mut counts = [0.0; BINS];
         for image in (0..predictions.len()).filter(|&image| predictions.is_right(image) == right) {
             let bin = (predictions.entropy[image] / top * BINS as f64) as usize;
             counts[bin.min(BINS - 1)] += 1.0;
