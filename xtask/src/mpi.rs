@@ -1,4 +1,6 @@
-//! Communication over MPI: only its own crate is built with it, which takes seconds.
+//! Communication over MPI, and training on it. Features are those of the whole workspace, so that
+//! only the crates of the project are built once more with OpenMPI; MPICH has a target folder of its
+//! own, in which everything is built.
 
 use std::env;
 use std::fs;
@@ -7,6 +9,9 @@ use std::process::Command;
 use std::str::FromStr;
 
 use crate::{install, is_installed, run};
+
+/// The crates that have parts or tests for MPI only.
+const FEATURES: &str = "bayesmesh-comm/mpi,bayesmesh/mpi,bayesmesh-models/mpi";
 
 /// An MPI library, by its Debian packages.
 #[derive(Clone, Copy)]
@@ -45,10 +50,10 @@ impl Library {
         names.iter().copied().find(|name| is_installed(name))
     }
 
-    /// `cargo COMMAND` for the crate that communicates, with this library, if it is installed.
+    /// `cargo COMMAND` with this library, if it is installed.
     fn cargo(self, command: &str) -> Option<Command> {
         let mut cargo = Command::new(env!("CARGO"));
-        cargo.arg(command).args(["--release", "--package", "bayesmesh-comm", "--features", "mpi"]);
+        cargo.arg(command).args(["--release", "--features", FEATURES]);
         cargo.env("MPICC", self.compiler().filter(|_| has_clang())?);
         if let Library::Mpich = self {
             // What was built with one library does not run with another.
@@ -58,14 +63,14 @@ impl Library {
     }
 }
 
-/// Runs the tests of communication under `mpirun`, on 1 to 4 ranks.
+/// Runs the tests of communication and of training under `mpirun`, on 1 to 4 ranks.
 pub fn test(library: Library) -> Result<(), String> {
     install(library.packages(), || library.compiler().is_some() && has_clang())?;
     let Some(mut test) = library.cargo("test") else {
         eprintln!("xtask: no MPI here ({}); its tests skip", library.packages().join(", "));
         return Ok(());
     };
-    test.args(["--test", "mpi_tests"]);
+    test.args(["--test", "mpi_tests", "--test", "mpi_training_tests"]);
     run(test)
 }
 

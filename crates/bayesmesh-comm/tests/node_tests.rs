@@ -5,7 +5,9 @@ mod common;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bayesmesh_comm::{CommError, Communicator, Mesh, NodeShared, RunError, node_mesh};
+use bayesmesh_comm::{
+    CommError, Communicator, Mesh, NodeShared, RunError, node_mesh, node_processors,
+};
 use common::{ranks, values};
 
 #[test]
@@ -57,5 +59,14 @@ fn threads_are_on_one_node() {
     for size in [1, 2, 6] {
         let meshes = ranks(size, |comm| node_mesh(comm)).unwrap();
         assert_eq!(meshes, vec![Mesh::samples(size).unwrap(); size]);
+    }
+}
+
+#[test]
+fn ranks_divide_the_processors_of_their_node() {
+    let all = std::thread::available_parallelism().map_or(1, usize::from);
+    for size in [1, 2, 3] {
+        let each = ranks(size, |comm| node_processors(comm)).unwrap();
+        assert_eq!(each, vec![(all / size).max(1); size]);
     }
 }

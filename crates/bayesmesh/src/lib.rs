@@ -22,7 +22,11 @@ pub mod posterior;
 pub mod predict;
 pub mod trainer;
 
-pub use bayesmesh_comm::{Communicator, Mesh, MeshComm, Operation, Reduce, threads};
+#[cfg(feature = "mpi")]
+pub use bayesmesh_comm::mpi;
+pub use bayesmesh_comm::{
+    Communicator, Mesh, MeshComm, Operation, Reduce, agree, launch, node_mesh, threads,
+};
 pub use bayesmesh_kernels::memory;
 pub use bayesmesh_kernels::stream::{Purpose, Stream};
 pub use data::{Dataset, TensorDataset};

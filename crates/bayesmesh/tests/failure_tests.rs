@@ -2,10 +2,13 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use bayesmesh::loss::{GaussianOfDraws, SquaredErrorOfMean};
 use bayesmesh::trainer::{Length, OptimizerConfig, Schedule};
 use bayesmesh::{
-    Dataset, Draw, Error, McDropout, Network, Posterior, Result, Settings, TensorDataset, Trainer,
+    Communicator, Dataset, Draw, Error, McDropout, Network, Posterior, Result, Settings,
+    TensorDataset, Trainer, threads,
 };
 use burn::module::{Module, Param};
 use burn::nn::{Linear, LinearConfig};
@@ -48,6 +51,40 @@ fn settings_that_do_not_fit_are_refused_before_training() {
     let adam = OptimizerConfig::Adam { betas: (1.0, 0.9), epsilon: 1e-8, weight_decay: 0.0 };
     told(Settings { optimizer: adam, ..settings("1x1") }, &["betas", "1.0"]);
     told(Settings { validation_draws: Some(0), ..settings("1x1") }, &["validation draws"]);
+}
+
+#[test]
+fn ranks_that_would_not_do_the_same_run_are_refused() {
+    let message = |odd: fn(&mut Settings, &mut usize, &mut usize, &mut u64)| {
+        let messages = threads::run(2, |world| {
+            let (mut settings, mut rows, mut steps, mut weights) = (settings("2x1"), 20, 2, 1);
+            if world.rank() == 1 {
+                odd(&mut settings, &mut rows, &mut steps, &mut weights);
+            }
+            let posterior = McDropout::new(Mlp::new(5, 8, 3, 0.3)).initialised(weights);
+            let mut trainer = Trainer::new(posterior, SquaredErrorOfMean, settings);
+            let world = Arc::new(world.clone());
+            let outcome = trainer.fit_on(world, &regression(rows), None, Length::Steps(steps));
+            Ok::<_, Error>(outcome.err().map(|error| error.to_string()))
+        });
+        let messages = messages.unwrap();
+        assert_eq!(messages[0], messages[1], "all ranks are told the same");
+        messages[0].clone().unwrap_or_default()
+    };
+    assert_eq!(message(|_, _, _, _| ()), "");
+    // A rank may work and load in its own way.
+    assert_eq!(message(|settings, _, _, _| settings.threads = Some(2)), "");
+    assert_eq!(message(|settings, _, _, _| settings.prefetch = 7), "");
+    for (message, words) in [
+        (message(|settings, _, _, _| settings.seed = 3), "seed differs between ranks"),
+        (message(|settings, _, _, _| settings.heat = 0.5), "rank 0 has `1`, rank 1 has `0.5`"),
+        (message(|settings, _, _, _| settings.mesh = "1x2".parse().unwrap()), "mesh differs"),
+        (message(|_, rows, _, _| *rows = 21), "number of training examples differs"),
+        (message(|_, _, steps, _| *steps = 3), "length of the run differs"),
+        (message(|_, _, _, weights| *weights = 2), "digest of the parameters differs"),
+    ] {
+        assert!(message.contains(words), "{words:?} not in: {message}");
+    }
 }
 
 #[test]

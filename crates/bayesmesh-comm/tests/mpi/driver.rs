@@ -1,27 +1,18 @@
 //! Starts jobs and judges how they end.
 
-use std::env;
-use std::io::Read;
-use std::process::{Command, ExitCode, Stdio};
-use std::thread;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use bayesmesh_comm::{launch, mpi};
 
+use super::job::{check, job, launcher};
+
 /// What is promised for the end of a job of which a rank fails.
 const END: Duration = Duration::from_secs(10);
 
-/// How a job ended.
-pub struct Ended {
-    pub success: bool,
-    pub took: Duration,
-    pub output: String,
-    pub messages: String,
-}
-
 pub fn run(filter: Option<&str>) -> ExitCode {
     assert!(!launch::is_launched(), "start the driver without mpirun");
-    let Some(launcher) = launcher() else {
+    let Some(launcher) = launcher(&mpi::library()) else {
         println!(
             "no mpirun of {} here (set BAYESMESH_MPIRUN to it); MPI tests skip",
             mpi::library()
@@ -68,76 +59,4 @@ pub fn run(filter: Option<&str>) -> ExitCode {
         });
     }
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-fn check(ended: &Ended, condition: bool, complaint: &str) -> Result<(), String> {
-    let Ended { success, took, output, messages } = ended;
-    match condition {
-        true => Ok(()),
-        false => Err(format!(
-            "{complaint}; success {success}, {took:?}\n--- output\n{output}--- messages\n{messages}"
-        )),
-    }
-}
-
-/// The command that starts ranks, of the library this is linked with.
-fn launcher() -> Option<Vec<String>> {
-    if let Ok(command) = env::var("BAYESMESH_MPIRUN") {
-        return Some(command.split_whitespace().map(str::to_owned).collect());
-    }
-    let library = mpi::library();
-    let (own, family, options) = match library.starts_with("Open MPI") {
-        true => ("mpirun.openmpi", "Open", vec!["--oversubscribe"]),
-        false => ("mpirun.mpich", "HYDRA", vec![]),
-    };
-    let version = |program: &str| {
-        let output = Command::new(program).arg("--version").output().ok()?;
-        Some(String::from_utf8_lossy(&output.stdout).into_owned())
-    };
-    let fits = |program: &&str| version(program).is_some_and(|text| text.contains(family));
-    let program = [own, "mpirun"].into_iter().find(fits)?;
-    Some([program].into_iter().chain(options).map(str::to_owned).collect())
-}
-
-/// Runs a job of this program and waits for it, `limit` at most.
-fn job(launcher: &[String], ranks: usize, arguments: &[&str], limit: Duration) -> Ended {
-    let start = Instant::now();
-    let mut command = Command::new(&launcher[0]);
-    command.args(&launcher[1..]).args(["-n", &ranks.to_string()]);
-    command.arg(env::current_exe().expect("a program knows its place")).arg("rank");
-    // Root is what one is in a container.
-    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-    command.env_remove("RUST_BACKTRACE").args(arguments);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().expect("the launcher starts");
-    fn reader(mut from: impl Read + Send + 'static) -> thread::JoinHandle<String> {
-        thread::spawn(move || {
-            let mut bytes = Vec::new();
-            let _ = from.read_to_end(&mut bytes);
-            String::from_utf8_lossy(&bytes).into_owned()
-        })
-    }
-    let output = reader(child.stdout.take().expect("piped"));
-    let messages = reader(child.stderr.take().expect("piped"));
-    let status = loop {
-        match child.try_wait().expect("a child can be waited for") {
-            Some(status) => break Some(status),
-            None if start.elapsed() > limit => {
-                // The launcher ends its ranks when it is asked to.
-                let _ = Command::new("kill").arg(child.id().to_string()).status();
-                thread::sleep(Duration::from_secs(2));
-                let _ = child.kill();
-                let _ = child.wait();
-                break None;
-            }
-            None => thread::sleep(Duration::from_millis(10)),
-        }
-    };
-    let join = |reader: thread::JoinHandle<String>| reader.join().unwrap_or_default();
-    Ended {
-        success: status.is_some_and(|status| status.success()),
-        took: start.elapsed(),
-        output: join(output),
-        messages: join(messages),
-    }
 }

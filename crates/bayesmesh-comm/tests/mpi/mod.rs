@@ -2,5 +2,6 @@
 
 pub mod driver;
 pub mod faults;
+pub mod job;
 pub mod measure;
 pub mod suite;

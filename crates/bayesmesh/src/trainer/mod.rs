@@ -12,6 +12,7 @@ mod optimizer;
 mod rank;
 mod schedule;
 mod settings;
+mod world;
 
 pub use callback::{Callback, EpochReport, Flow, StepReport, Time};
 pub use objective::Memory;
@@ -21,9 +22,9 @@ pub use settings::{Augment, Length, Settings};
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use bayesmesh_comm::{Communicator, MeshComm, RunError, threads};
+use bayesmesh_comm::{Communicator, MeshComm, node_processors};
 
 use crate::checkpoint::{Checkpoint, Group, NamedTensor};
 use crate::data::{Batches, Dataset};
@@ -35,6 +36,7 @@ use crate::posterior::Posterior;
 use crate::predict::{Predictive, evaluate_on, predict_on};
 use loader::{Load, Loader, while_loading};
 use optimizer::{Optimizer, OptimizerState};
+use world::{on_threads, with_threads};
 
 /// Where a run goes.
 struct Course {
@@ -237,7 +239,11 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     }
 
     /// Trains as one rank of a job that `world` connects; every rank calls it with equal settings,
-    /// state and data.
+    /// state and data. Ranks that differ in them are refused, on all ranks and by the first
+    /// difference. Data are compared by the number of examples only.
+    ///
+    /// The rank works on as many threads as the settings say, by default on its part of the
+    /// processors of its node.
     pub fn fit_on<D>(
         &mut self,
         world: Arc<dyn Communicator>,
@@ -248,11 +254,16 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     where
         D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
     {
+        self.agree(&*world, train.len(), valid.map(D::len), length)?;
         self.check(world.size(), train.len())?;
+        let processors = node_processors(&*world)?;
+        let threads = self.settings.threads.unwrap_or(processors).max(1);
         let mesh = MeshComm::new(self.settings.mesh, world)?;
         let outcome = self.course(train.len(), length).and_then(|course| {
             let loader = [self.loader(train, &course, mesh.coordinates.data, 1)];
-            while_loading(&loader, || self.run(&mesh, &loader[0], train, valid, &course))
+            while_loading(&loader, || {
+                with_threads(threads, || self.run(&mesh, &loader[0], train, valid, &course))
+            })
         });
         if let Err(error) = &outcome {
             mesh.world.abort(&error.to_string());
@@ -358,31 +369,5 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
             time: self.time,
             callbacks: Vec::new(),
         }
-    }
-}
-
-/// Runs `body` on a thread for every rank, with the communicator of the world and the rank's own
-/// state; the result of rank 0. Each rank has a thread pool of its own: with a shared one, ranks
-/// would wait for each other's work.
-fn on_threads<S: Send, T: Send>(
-    threads: usize,
-    ranks: Vec<&mut S>,
-    body: impl Fn(Arc<dyn Communicator>, &mut S) -> Result<T> + Sync,
-) -> Result<T> {
-    let ranks: Vec<Mutex<&mut S>> = ranks.into_iter().map(Mutex::new).collect();
-    let outcome = threads::run(ranks.len(), |world| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        let pool =
-            pool.map_err(|error| Error::Rank(format!("could not start threads: {error}")))?;
-        pool.install(|| {
-            let mut rank = ranks[world.rank()].lock().expect("each rank locks its own once");
-            body(Arc::new(world.clone()), &mut rank)
-        })
-    });
-    match outcome {
-        Ok(results) => Ok(results.into_iter().next().expect("at least one rank")),
-        // The error of the rank that failed first.
-        Err(RunError::Failed { error, .. }) => Err(error),
-        Err(other) => Err(Error::Rank(other.to_string())),
     }
 }

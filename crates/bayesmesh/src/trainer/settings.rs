@@ -108,6 +108,48 @@ impl Settings {
         self.threads.unwrap_or(processors / self.mesh.size()).max(1)
     }
 
+    /// What must be equal on all ranks: all but how a rank works and loads for itself.
+    pub(super) fn agreed(&self) -> Vec<(&'static str, String)> {
+        let Self {
+            samples,
+            batch,
+            seed,
+            mesh,
+            exact,
+            reduce,
+            memory,
+            augment,
+            heat,
+            kl_warmup,
+            clip_norm,
+            schedule,
+            optimizer,
+            bucket_bytes,
+            threads: _,
+            prefetch: _,
+            share_loading: _,
+            load_delay: _,
+            validation_draws,
+        } = self;
+        vec![
+            ("number of draws", samples.to_string()),
+            ("batch", batch.to_string()),
+            ("seed", seed.to_string()),
+            ("mesh", mesh.to_string()),
+            ("exact", exact.to_string()),
+            ("reduce", reduce.to_string()),
+            ("memory", format!("{memory:?}")),
+            ("augment", format!("{augment:?}")),
+            ("heat", heat.to_string()),
+            ("kl_warmup", kl_warmup.to_string()),
+            ("clip_norm", format!("{clip_norm:?}")),
+            ("schedule", format!("{schedule:?}")),
+            ("optimizer", format!("{optimizer:?}")),
+            ("bucket_bytes", bucket_bytes.to_string()),
+            ("number of validation draws", format!("{validation_draws:?}")),
+        ]
+    }
+
     pub(super) fn check(
         &self,
         world: usize,

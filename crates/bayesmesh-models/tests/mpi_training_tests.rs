@@ -1,0 +1,329 @@
+//! Training on ranks that are MPI processes is training on threads: to the bit with reproducible
+//! sums, to 1e-5 with fast ones, for every loss, and with draws, data or both divided.
+//!
+//! Started without arguments this is the driver: it starts itself under `mpirun` (or the command in
+//! `BAYESMESH_MPIRUN`) on 1, 2 and 4 ranks.
+
+#[path = "../../bayesmesh-comm/tests/mpi/job.rs"]
+mod job;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bayesmesh::loss::{
+    Categorical, EnsembleCrps, Expected, ExpectedSquaredError, Gaussian, GaussianOfDraws, Mixture,
+    Quantile, SquaredErrorOfMean, StudentT,
+};
+use bayesmesh::posterior::InitialStd;
+use bayesmesh::trainer::{Length, OptimizerConfig, Schedule};
+use bayesmesh::{
+    Communicator, Dataset, Loss, McDropout, MeanField, Mesh, MeshComm, Network, Posterior, Prior,
+    Purpose, Reduce, Settings, Stream, TensorDataset, Trainer, agree, launch, mpi,
+};
+use bayesmesh_models::{Activation, Mlp, MlpConfig, VitConfig};
+use burn::tensor::{Device, Int, Tensor, TensorData};
+
+const STEPS: Length = Length::Steps(5);
+/// What is allowed between sums in different orders, relative to the largest number of a tensor.
+const TOLERANCE: f32 = 1e-5;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["rank", "suite"] => match mpi::run(suite) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                println!("{error}");
+                ExitCode::FAILURE
+            }
+        },
+        _ => driver(),
+    }
+}
+
+fn driver() -> ExitCode {
+    assert!(!launch::is_launched(), "start the driver without mpirun");
+    let library = mpi::library();
+    let Some(launcher) = job::launcher(&library) else {
+        println!("no mpirun of {library} here (set BAYESMESH_MPIRUN to it); MPI tests skip");
+        return ExitCode::SUCCESS;
+    };
+    println!("{library}, started by {}", launcher.join(" "));
+    let mut code = ExitCode::SUCCESS;
+    for ranks in [1, 2, 4] {
+        let ended = job::job(&launcher, ranks, &["suite"], Duration::from_secs(600));
+        let passed = ended.output.lines().any(|line| line == "suite passed");
+        match job::check(&ended, ended.success && passed, "did not pass") {
+            Ok(()) => {
+                print!("{}", ended.output);
+                println!("training on {ranks} ranks ... ok ({:.1} s)", ended.took.as_secs_f32());
+            }
+            Err(reason) => {
+                println!("training on {ranks} ranks ... FAILED\n{reason}");
+                code = ExitCode::FAILURE;
+            }
+        }
+    }
+    code
+}
+
+/// What every rank of a job runs.
+fn suite(world: &mpi::MpiCommunicator) -> Result<(), String> {
+    let world: Arc<dyn Communicator> = Arc::new(world.clone());
+    let regression = regression(40);
+    let classification = classification(40);
+    let world = &world;
+
+    let dropout = McDropout::new(mlp(3, 0.3)).initialised(1);
+    same_digest(world, "MC dropout", &dropout, SquaredErrorOfMean, &regression)?;
+    close(world, "MC dropout", &dropout, SquaredErrorOfMean, &regression)?;
+
+    let vit = MeanField::new(VitConfig::tiny().init(&Device::default()), Prior::normal(0.0, 1.0));
+    let vit = vit.and_then(|vit| vit.with_initial_std(InitialStd::PerFanIn(0.3))).map_err(text)?;
+    let vit = vit.initialised(1);
+    let mean_probability = Mixture::new(Categorical).with_floor(1e-5).map_err(text)?;
+    let images = images(11);
+    same_digest(world, "tiny ViT", &vit, mean_probability.clone(), &images)?;
+    close(world, "tiny ViT", &vit, mean_probability.clone(), &images)?;
+
+    let (three, six) = (mean_field(3, 0.1)?, mean_field(6, 0.1)?);
+    let wide = mean_field(3, 0.4)?;
+    close(world, "expected cross entropy", &three, Expected(Categorical), &classification)?;
+    close(world, "mean probability", &three, mean_probability, &classification)?;
+    close(world, "expected squared error", &three, ExpectedSquaredError, &regression)?;
+    close(world, "squared error of the mean", &three, SquaredErrorOfMean, &regression)?;
+    close(world, "Gaussian of draws", &wide, GaussianOfDraws::default(), &regression)?;
+    close(world, "ensemble CRPS", &three, EnsembleCrps::default(), &regression)?;
+    close(world, "expected Gaussian", &six, Expected(Gaussian), &regression)?;
+    close(world, "Gaussian mixture", &six, Mixture::new(Gaussian), &regression)?;
+    let student = StudentT::new(4.0).map_err(text)?;
+    close(world, "Student-t mixture", &six, Mixture::new(student), &regression)?;
+    let quantile = Quantile::new(0.9).map_err(text)?;
+    close(world, "quantile mixture", &three, Mixture::new(quantile), &regression)?;
+
+    same_scores(world, &dropout, &regression)?;
+    differences_are_refused(world)?;
+    if world.rank() == 0 {
+        println!("suite passed");
+    }
+    Ok(())
+}
+
+/// Reproducible sums, draws divided: the digest of threads, of one or as many.
+fn same_digest<P, L, D>(
+    world: &Arc<dyn Communicator>,
+    name: &str,
+    posterior: &P,
+    loss: L,
+    data: &D,
+) -> Result<(), String>
+where
+    P: Posterior,
+    L: Loss,
+    D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
+{
+    let settings = |ranks: usize| Settings {
+        samples: 4,
+        batch: 7,
+        mesh: Mesh::samples(ranks).expect("ranks"),
+        reduce: Reduce::Reproducible,
+        optimizer: OptimizerConfig::adam(),
+        ..settings()
+    };
+    let trainer = |ranks| Trainer::new(posterior.clone(), loss.clone(), settings(ranks));
+    let mut own = trainer(world.size());
+    let start = own.checkpoint().digest();
+    own.fit_on(Arc::clone(world), data, None, STEPS).map_err(text)?;
+    let digest = own.checkpoint().digest();
+    agree(&**world, &[("digest", &digest)]).map_err(text)?;
+    if world.rank() == 0 {
+        assert_ne!(digest, start, "{name}: five steps changed nothing");
+        for ranks in [1, world.size()] {
+            let mut threads = trainer(ranks);
+            threads.fit(data, None, STEPS).map_err(text)?;
+            assert_eq!(threads.checkpoint().digest(), digest, "{name}: {ranks} threads");
+        }
+        println!("{name}: {} ranks, digest {}", world.size(), &digest[..12]);
+    }
+    Ok(())
+}
+
+/// Fast sums on every kind of mesh: one rank's parameters, tensor by tensor.
+fn close<P, L, D>(
+    world: &Arc<dyn Communicator>,
+    name: &str,
+    posterior: &P,
+    loss: L,
+    data: &D,
+) -> Result<(), String>
+where
+    P: Posterior,
+    L: Loss,
+    D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
+{
+    let trainer = |mesh| {
+        let settings = Settings { samples: 5, batch: 7, mesh, ..settings() };
+        Trainer::new(posterior.clone(), loss.clone(), settings)
+    };
+    let start = Instant::now();
+    // Only rank 0 compares; the others wait for it without using a core.
+    let mut serial = trainer(Mesh::serial());
+    if world.rank() == 0 {
+        serial.fit(data, None, STEPS).map_err(text)?;
+    }
+    let mut worst = 0.0f32;
+    for mesh in meshes(world.size()) {
+        let mut own = trainer(mesh);
+        own.fit_on(Arc::clone(world), data, None, STEPS).map_err(text)?;
+        agree(&**world, &[("digest", own.checkpoint().digest())]).map_err(text)?;
+        if world.rank() > 0 {
+            continue;
+        }
+        let expected = serial.posterior().parameters();
+        let (expected, values) = (expected.values(), own.posterior().parameters().values());
+        assert!(distance(posterior.parameters().values(), expected) > 1e-3, "{name}: no change");
+        for slot in posterior.parameters().slots() {
+            // Means and deviations apart, so that small numbers count too.
+            let (start, end) = (slot.range.start, slot.range.end);
+            let middle = (start + slot.len()).min(end);
+            for range in [start..middle, middle..end].into_iter().filter(|r| !r.is_empty()) {
+                let error = distance(&expected[range.clone()], &values[range]);
+                worst = worst.max(error);
+                assert!(error <= TOLERANCE, "{name}: {mesh}, {}: off by {error}", slot.name);
+            }
+        }
+    }
+    if world.rank() == 0 {
+        let seconds = start.elapsed().as_secs_f32();
+        println!("{name}: {} ranks, off by at most {worst:e} ({seconds:.1} s)", world.size());
+    }
+    Ok(())
+}
+
+/// Scores of the whole job are those of threads.
+fn same_scores(
+    world: &Arc<dyn Communicator>,
+    posterior: &McDropout<Mlp>,
+    data: &TensorDataset<Tensor<2>, Tensor<2>>,
+) -> Result<(), String> {
+    for mesh in meshes(world.size()) {
+        let settings = Settings { samples: 5, batch: 7, mesh, ..settings() };
+        let trainer = Trainer::new(posterior.clone(), SquaredErrorOfMean, settings);
+        let comm = MeshComm::new(mesh, Arc::clone(world)).map_err(text)?;
+        let scores = trainer.evaluate_on(&comm, data, 6).map_err(text)?;
+        if world.rank() == 0 {
+            let expected = trainer.evaluate(data, 6).map_err(text)?;
+            assert!(!scores.is_empty() && scores.len() == expected.len());
+            for (score, expected) in scores.iter().zip(&expected) {
+                assert_eq!(score.name, expected.name);
+                let error = (score.value - expected.value).abs();
+                assert!(error <= 1e-5 * expected.value.abs(), "{mesh}: {score:?}, {expected:?}");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Ranks that would not do the same run are told so, all of them, before anything is done.
+fn differences_are_refused(world: &Arc<dyn Communicator>) -> Result<(), String> {
+    if world.size() == 1 {
+        return Ok(());
+    }
+    let odd = usize::from(world.rank() == 1);
+    let refused = |seed: u64, weights: u64, rows: usize, words: &str| {
+        let posterior = McDropout::new(mlp(3, 0.3)).initialised(weights);
+        let mesh = Mesh::samples(world.size()).expect("ranks");
+        let settings = Settings { samples: 5, batch: 7, seed, mesh, ..settings() };
+        let mut trainer = Trainer::new(posterior, SquaredErrorOfMean, settings);
+        let outcome = trainer.fit_on(Arc::clone(world), &regression(rows), None, STEPS);
+        let message = outcome.expect_err("ranks differ").to_string();
+        assert!(message.contains(words), "{words:?} not in: {message}");
+        assert_eq!(trainer.step(), 0);
+    };
+    refused(5 + odd as u64, 1, 40, "seed differs between ranks: rank 0 has `5`, rank 1 has `6`");
+    refused(5, 1, 40 + odd, "number of training examples differs between ranks: rank 0 has `40`");
+    refused(5, 1 + odd as u64, 40, "digest of the parameters differs between ranks");
+    Ok(())
+}
+
+/// Draws divided, data divided, and both where that is possible.
+fn meshes(ranks: usize) -> Vec<Mesh> {
+    let pairs = [(ranks, 1), (1, ranks), (2, 2)];
+    let fits = pairs.into_iter().filter(|(samples, data)| samples * data == ranks);
+    fits.map(|(samples, data)| Mesh::new(samples, data).expect("ranks")).collect()
+}
+
+fn settings() -> Settings {
+    Settings {
+        seed: 5,
+        heat: 0.1,
+        clip_norm: Some(2.0),
+        schedule: Schedule::Constant { rate: 0.02 },
+        optimizer: OptimizerConfig::Sgd { momentum: 0.9, weight_decay: 0.0 },
+        ..Settings::default()
+    }
+}
+
+fn mlp(outputs: usize, dropout: f64) -> Mlp {
+    let (hidden, activation) = (vec![16, 12], Activation::Relu);
+    MlpConfig { inputs: 5, hidden, outputs, activation, dropout }.init(&Device::default())
+}
+
+fn mean_field(outputs: usize, std: f32) -> Result<MeanField<Mlp>, String> {
+    let posterior = MeanField::new(mlp(outputs, 0.0), Prior::normal(0.0, 1.0)).map_err(text)?;
+    let posterior = posterior.with_initial_std(InitialStd::Constant(std)).map_err(text)?;
+    Ok(posterior.initialised(1))
+}
+
+/// Standard normal numbers from a stream of their own.
+fn numbers(tensor: u32, count: usize) -> Vec<f32> {
+    let mut values = vec![0.0; count];
+    Stream::new(99, Purpose::Synthesis).at_tensor(tensor).fill_normal(0, &mut values);
+    values
+}
+
+fn matrix(tensor: u32, shape: [usize; 2]) -> Tensor<2> {
+    let values = numbers(tensor, shape[0] * shape[1]);
+    Tensor::from_data(TensorData::new(values, shape), &Device::default())
+}
+
+/// A smooth function of five inputs with three outputs, with noise.
+fn regression(rows: usize) -> TensorDataset<Tensor<2>, Tensor<2>> {
+    let x = matrix(0, [rows, 5]);
+    let y = (x.clone().matmul(matrix(1, [5, 3])) * 0.7).sin() + matrix(2, [rows, 3]) * 0.1;
+    TensorDataset::new(x, y).expect("as many rows")
+}
+
+/// Five inputs in three classes.
+fn classification(rows: usize) -> TensorDataset<Tensor<2>, Tensor<1, Int>> {
+    let x = matrix(0, [rows, 5]);
+    let labels = x.clone().matmul(matrix(1, [5, 3])).argmax(1).squeeze_dim(1);
+    TensorDataset::new(x, labels).expect("as many rows")
+}
+
+/// Images of noise whose mean says the class.
+fn images(rows: usize) -> TensorDataset<Tensor<4>, Tensor<1, Int>> {
+    let VitConfig { image, channels, classes, .. } = VitConfig::tiny();
+    let pixels = channels * image * image;
+    let mut values = numbers(7, rows * pixels);
+    let labels: Vec<i64> = (0..rows as i64).map(|row| row * 7 % classes as i64).collect();
+    for (image, label) in values.chunks_mut(pixels).zip(&labels) {
+        image.iter_mut().for_each(|value| *value += *label as f32 / 4.0 - 1.0);
+    }
+    let device = Device::default();
+    let images = TensorData::new(values, [rows, channels, image, image]);
+    let labels = TensorData::new(labels, [rows]);
+    TensorDataset::new(Tensor::from_data(images, &device), Tensor::from_data(labels, &device))
+        .expect("as many rows")
+}
+
+/// The largest distance, relative to the largest number of the first.
+fn distance(left: &[f32], right: &[f32]) -> f32 {
+    let scale = left.iter().fold(f32::MIN_POSITIVE, |m, l| m.max(l.abs()));
+    left.iter().zip(right).fold(0.0f32, |m, (l, r)| m.max((l - r).abs())) / scale
+}
+
+fn text(error: impl ToString) -> String {
+    error.to_string()
+}
