@@ -130,7 +130,7 @@ fn transformer(recipe: &Recipe) -> Option<Conflict> {
 fn patches(recipe: &Recipe) -> Option<Conflict> {
     const SIDE: usize = 32;
     match recipe.model {
-        Model::Vit { patch, .. } if !SIDE.is_multiple_of(*patch) => conflict(
+        Model::Vit { patch, .. } if !SIDE.is_multiple_of(patch) => conflict(
             "model.patch",
             format!("patches of {patch}×{patch} pixels do not divide images of {SIDE}×{SIDE}"),
             "use 1, 2, 4, 8, 16 or 32",
