@@ -84,8 +84,8 @@ fn suite(world: &mpi::MpiCommunicator) -> Result<(), String> {
     let vit = vit.initialised(1);
     let mean_probability = Mixture::new(Categorical).with_floor(1e-5).map_err(text)?;
     let images = images(11);
-    same_digest(world, "tiny ViT", &vit, mean_probability.clone(), &images)?;
-    close(world, "tiny ViT", &vit, mean_probability.clone(), &images)?;
+    same_digest(world, "tiny ViT", &vit, mean_probability, &images)?;
+    close(world, "tiny ViT", &vit, mean_probability, &images)?;
 
     let (three, six) = (mean_field(3, 0.1)?, mean_field(6, 0.1)?);
     let wide = mean_field(3, 0.4)?;
