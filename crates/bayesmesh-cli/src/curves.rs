@@ -23,11 +23,20 @@ pub fn smooth(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
 
 /// The objective, step by step and smoothed.
 pub fn loss(metrics: &MetricsTable) -> Plot {
-    let points = column(metrics, "loss");
+    of_steps(metrics, "loss", "Loss")
+}
+
+/// Its data term.
+pub fn data_term(metrics: &MetricsTable) -> Plot {
+    of_steps(metrics, "data", "Training loss").caption("Without the distance to the prior.")
+}
+
+fn of_steps(metrics: &MetricsTable, name: &str, title: &str) -> Plot {
+    let points = column(metrics, name);
     // A log-likelihood can be negative, which a logarithmic axis cannot show.
     let positive = points.iter().all(|(_, loss)| *loss > 0.0);
     let axis = if positive { Axis::log("loss") } else { Axis::linear("loss") };
-    Plot::new("Loss", Axis::linear("step"), axis)
+    Plot::new(title, Axis::linear("step"), axis)
         .shape(Shape::Half)
         .with(Layer::line("", points.clone(), Color::Blue).stroke(Stroke::Thin))
         .with(Layer::line("training", smooth(&points), Color::Blue))

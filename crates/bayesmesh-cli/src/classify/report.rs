@@ -13,7 +13,6 @@ use super::predictions::Predictions;
 use crate::curves;
 use crate::recipe::Recipe;
 use crate::run::MetricsTable;
-use crate::say;
 use crate::use_case::RunFacts;
 
 /// Images of a gallery: two rows of seven on a screen.
@@ -81,16 +80,21 @@ fn headline(recipe: &Recipe, assessment: &Assessment, facts: &RunFacts) -> Vec<K
         headline.push(KeyFigure::new("AUROC, corrupted", auroc).note("by chance: 0.5"));
     }
     if let Some(seconds) = facts.seconds {
-        let text = say::seconds(seconds);
-        let (value, unit) = text.split_once(' ').unwrap_or((&text, ""));
+        let (value, unit) = match seconds {
+            s if s < 60.0 => (s, "s"),
+            s if s < 3600.0 => (s / 60.0, "min"),
+            s => (s / 3600.0, "h"),
+        };
+        let value = format!("{value:.1}");
         let note = format!("{} draws a step", recipe.train.samples);
         headline.push(KeyFigure::new("Training", value).unit(unit).note(note));
     }
     headline
 }
 
+/// A probability, which no line ends within.
 fn percent(p: f32) -> String {
-    format!("{:.0} %", 100.0 * p)
+    format!("{:.0}\u{a0}%", 100.0 * p)
 }
 
 /// Wrong predictions, the surest first.
@@ -152,9 +156,9 @@ fn training(metrics: &MetricsTable) -> Section {
     );
     let section = Section::new("Training");
     match curves::column(metrics, "validation_nll").is_empty() {
-        true => section.with(Block::Plot(curves::loss(metrics).shape(Shape::Wide))),
+        true => section.with(Block::Plot(curves::data_term(metrics).shape(Shape::Wide))),
         false => section
-            .with(Block::Plot(curves::loss(metrics)))
+            .with(Block::Plot(curves::data_term(metrics)))
             .with(Block::Plot(nll))
             .with(Block::Plot(accuracy))
             .with(Block::Plot(curves::divergence(metrics))),
@@ -283,7 +287,7 @@ fn corruptions(assessment: &Assessment) -> Table {
             Cell::number(outcome.nll, 3),
             Cell::number(100.0 * outcome.ece, 1),
             Cell::number(outcome.entropy, 3),
-            Cell::number(outcome.mutual_information, 3),
+            Cell::number(outcome.mutual_information, 4),
             Cell::number(auroc, 3),
         ]
     };
