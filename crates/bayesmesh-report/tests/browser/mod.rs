@@ -10,6 +10,7 @@ use std::{env, io, process, thread};
 
 /// What the browser found in a page of one width.
 #[derive(Debug, Clone, Default)]
+#[allow(dead_code, reason = "not every test that uses this module reads every number")]
 pub struct Layout {
     /// Width of the page in pixels.
     pub width: u32,
