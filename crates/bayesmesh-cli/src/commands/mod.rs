@@ -24,6 +24,15 @@ use crate::use_case::{UseCase as _, for_use_case};
 
 /// Does what the command line says.
 pub fn run(arguments: Arguments) -> Result<Value> {
+    if let Some(ranks) = bayesmesh::launch::ranks().filter(|ranks| *ranks > 1) {
+        // Each would do the whole work, and all would write into one folder.
+        return Err(Usage(format!(
+            "this program was started as {ranks} processes, by mpirun or srun, but its ranks are \
+             threads of one: start it once and use --ranks or --mesh; docs/cluster.md says how a \
+             program of your own trains over MPI"
+        ))
+        .into());
+    }
     match arguments.command {
         Command::Demo(demo) => train::demo(demo),
         Command::Train(train) => train::train(train),

@@ -212,7 +212,7 @@ impl<N: Module> Snapshot<'_, N> {
     /// The network of a draw: Gaussian weights sampled, points as they are.
     ///
     /// The sampled weights are the leaves of the tape. What their gradients mean for μ and ρ is
-    /// known in closed form, so sampling needs no place on it ([`Drawn::add_gradients`]).
+    /// known in closed form, so sampling needs no place on it.
     pub fn draw(&self, draw: &Draw, tape: Tape) -> Drawn<N> {
         let parameters = self.parameters;
         let weights = parameters.slots.iter().zip(&self.points).enumerate();
