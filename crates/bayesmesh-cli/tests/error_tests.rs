@@ -294,7 +294,7 @@ fn a_checkpoint_that_does_not_fit() {
 fn a_program_that_a_launcher_of_mpi_starts_several_times() {
     let scratch = Scratch::new();
     let mut command = Command::new(env!("CARGO_BIN_EXE_bayesmesh"));
-    command.args(["demo", "--out", "run"]).env("OMPI_COMM_WORLD_SIZE", "4");
+    command.args(["demo", "--json", "--out", "run"]).env("OMPI_COMM_WORLD_SIZE", "4");
     let error = refused(&Outcome::of(command.current_dir(scratch.path(""))), 2);
     assert_says(&error, &["4 processes", "--ranks", "docs/cluster.md"]);
     scratch.assert_nothing_unfinished();
