@@ -11,8 +11,7 @@ use bayesmesh::checkpoint::Checkpoint;
 use bayesmesh::loss::{Categorical, Expected};
 use bayesmesh::trainer::{Callback, Flow, Memory, StepReport};
 use bayesmesh::{Length, MeanField, Mesh, Posterior, Prior, Settings, TensorDataset, Trainer};
-use bayesmesh::{Purpose, Stream};
-use bayesmesh_bench::{minor_faults, peak_mebibytes};
+use bayesmesh::{Purpose, Stream, memory};
 use bayesmesh_models::VitConfig;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
@@ -22,13 +21,16 @@ struct Clock(Arc<Mutex<Vec<(Instant, u64)>>>);
 
 impl Callback for Clock {
     fn on_step(&mut self, _: &StepReport, _: &dyn Fn() -> Checkpoint) -> Flow {
-        self.0.lock().expect("not poisoned").push((Instant::now(), minor_faults()));
+        self.0
+            .lock()
+            .expect("not poisoned")
+            .push((Instant::now(), memory::minor_faults().unwrap_or(0)));
         Flow::Continue
     }
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    bayesmesh::memory::keep_freed();
+    memory::keep_freed();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let ([batch, draws, mesh, steps], rest) =
         arguments.split_first_chunk().ok_or("usage: vit BATCH DRAWS MESH STEPS [THREADS]")?;
@@ -62,7 +64,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         times.windows(2).map(|pair| (pair[1].0 - pair[0].0).as_secs_f64()).collect();
     // In the first steps the heap grows to what a step needs.
     let (half, last) = (times.len() / 2, times.len() - 1);
-    println!("{}", peak_mebibytes());
+    println!("{}", memory::peak_bytes().unwrap_or(0) as f64 / f64::from(1 << 20));
     println!("{}", (times[last].1 - times[half].1) as f64 / (last - half) as f64);
     println!("{}", each.iter().copied().fold(f64::INFINITY, f64::min));
     Ok(())

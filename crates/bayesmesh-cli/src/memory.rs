@@ -1,23 +1,9 @@
-//! How much memory a run takes: predicted before, measured after.
+//! How much memory a run will take.
 
 use bayesmesh::{Mesh, Posterior};
 
 use crate::recipe::{Memory, Recipe};
 use crate::use_case::UseCase;
-
-/// The most memory this process has held so far, in bytes.
-pub fn peak_rss_bytes() -> Option<u64> {
-    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: getrusage fills the struct it is given, and zeros are a valid one.
-    let usage = unsafe {
-        if libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) != 0 {
-            return None;
-        }
-        usage.assume_init()
-    };
-    let unit = if cfg!(target_os = "macos") { 1 } else { 1024 };
-    u64::try_from(usage.ru_maxrss).ok().map(|max| max * unit)
-}
 
 /// What one rank will hold, in bytes, beside the program and the data: trainable numbers with
 /// gradients, optimiser state and the copies of a step, and the activations of the draws that are

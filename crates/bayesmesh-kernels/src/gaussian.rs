@@ -15,6 +15,8 @@ pub use prior::Prior;
 pub use scale::Scale;
 
 use crate::simd::{Kernel, dispatch, parallel};
+use std::ops::Range;
+
 use rayon::iter::IndexedParallelIterator;
 use rayon::slice::{ParallelSlice, ParallelSliceMut};
 
@@ -100,6 +102,19 @@ fn check_lengths(lengths: &[usize]) {
     );
 }
 
+/// Calls `each` with the noise of a range of numbers, a chunk at a time, and where the chunk is.
+#[inline(always)]
+fn for_noise(stream: &Stream, start: u64, len: usize, mut each: impl FnMut(Range<usize>, &[f32])) {
+    let stream = *stream;
+    let mut chunk = Chunk::default();
+    let mut done = 0;
+    while done < len {
+        let noise = chunk.generate(&stream, start + done as u64, len - done, box_muller);
+        each(done..done + noise.len(), noise);
+        done += noise.len();
+    }
+}
+
 struct Sample<'a> {
     stream: &'a Stream,
     start: u64,
@@ -125,20 +140,14 @@ impl Kernel for Sample<'_> {
 impl Sample<'_> {
     #[inline(always)]
     fn run_with(self, scale: Scale) {
-        let stream = *self.stream;
-        let mut chunk = Chunk::default();
-        let mut done = 0;
-        while done < self.out.len() {
-            let remaining = self.out.len() - done;
-            let noise = chunk.generate(&stream, self.start + done as u64, remaining, box_muller);
-            let range = done..done + noise.len();
-            let (mean, rho) = (&self.mean[range.clone()], &self.rho[range.clone()]);
-            let out = &mut self.out[range.clone()];
+        let Self { stream, start, mean, rho, out, .. } = self;
+        for_noise(stream, start, out.len(), |range, noise| {
+            let (mean, rho) = (&mean[range.clone()], &rho[range.clone()]);
+            let out = &mut out[range];
             for i in 0..noise.len() {
                 out[i] = mean[i] + scale.apply(rho[i]) * noise[i];
             }
-            done = range.end;
-        }
+        });
     }
 }
 
@@ -166,20 +175,14 @@ impl Kernel for SampleBackward<'_> {
 impl SampleBackward<'_> {
     #[inline(always)]
     fn run_with(self, scale: Scale) {
-        let stream = *self.stream;
-        let mut chunk = Chunk::default();
-        let mut done = 0;
-        while done < self.grad_rho.len() {
-            let remaining = self.grad_rho.len() - done;
-            let noise = chunk.generate(&stream, self.start + done as u64, remaining, box_muller);
-            let range = done..done + noise.len();
-            let (rho, grad) = (&self.rho[range.clone()], &self.grad[range.clone()]);
-            let grad_rho = &mut self.grad_rho[range.clone()];
+        let Self { stream, start, rho, grad, grad_rho, .. } = self;
+        for_noise(stream, start, grad.len(), |range, noise| {
+            let (rho, grad) = (&rho[range.clone()], &grad[range.clone()]);
+            let grad_rho = &mut grad_rho[range];
             for i in 0..noise.len() {
                 grad_rho[i] = grad[i] * noise[i] * scale.derivative(rho[i]);
             }
-            done = range.end;
-        }
+        });
     }
 }
 
@@ -208,21 +211,14 @@ impl Kernel for AddSampleBackward<'_> {
 impl AddSampleBackward<'_> {
     #[inline(always)]
     fn run_with(self, scale: Scale) {
-        let stream = *self.stream;
-        let mut chunk = Chunk::default();
-        let mut done = 0;
-        while done < self.grad.len() {
-            let remaining = self.grad.len() - done;
-            let noise = chunk.generate(&stream, self.start + done as u64, remaining, box_muller);
-            let range = done..done + noise.len();
-            let (rho, grad) = (&self.rho[range.clone()], &self.grad[range.clone()]);
-            let sum_mean = &mut self.sum_mean[range.clone()];
-            let sum_rho = &mut self.sum_rho[range.clone()];
+        let Self { stream, start, rho, grad, sum_mean, sum_rho, .. } = self;
+        for_noise(stream, start, grad.len(), |range, noise| {
+            let (rho, grad) = (&rho[range.clone()], &grad[range.clone()]);
+            let (sum_mean, sum_rho) = (&mut sum_mean[range.clone()], &mut sum_rho[range]);
             for i in 0..noise.len() {
                 sum_mean[i] += grad[i];
                 sum_rho[i] += grad[i] * noise[i] * scale.derivative(rho[i]);
             }
-            done = range.end;
-        }
+        });
     }
 }

@@ -1,4 +1,4 @@
-//! Memory that is kept.
+//! Memory that is kept, and what the process has used of it.
 
 /// Asks the allocator of the C library to keep freed memory for the next use, where that is glibc;
 /// elsewhere this does nothing. For the start of a program: it holds for the whole process.
@@ -19,4 +19,34 @@ pub fn keep_freed() {
         libc::mallopt(libc::M_ARENA_MAX, 1);
         libc::mallopt(libc::M_TOP_PAD, 64 << 20);
     }
+}
+
+/// The most memory that this process has held so far, in bytes, where the system says so.
+pub fn peak_bytes() -> Option<u64> {
+    let unit = if cfg!(target_os = "macos") { 1 } else { 1024 };
+    usage().map(|(peak, _)| peak * unit)
+}
+
+/// Pages that were given to this process so far without reading from a disk, where the system says
+/// so.
+pub fn minor_faults() -> Option<u64> {
+    usage().map(|(_, faults)| faults)
+}
+
+/// The peak, in the system's unit, and the page faults of this process.
+fn usage() -> Option<(u64, u64)> {
+    #[cfg(unix)]
+    {
+        let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+        // SAFETY: getrusage fills the struct it is given, and zeros are a valid one.
+        let usage = unsafe {
+            if libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) != 0 {
+                return None;
+            }
+            usage.assume_init()
+        };
+        Some((usage.ru_maxrss.try_into().ok()?, usage.ru_minflt.try_into().ok()?))
+    }
+    #[cfg(not(unix))]
+    None
 }

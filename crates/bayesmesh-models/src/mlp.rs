@@ -79,17 +79,17 @@ impl Mlp {
             let mut epilogue = Epilogue { copies, ..Epilogue::default() };
             copies = 1;
             let hidden = index + 1 < self.layers.len();
-            if hidden && self.activation == Activation::Relu {
-                epilogue.activation = ops::Activation::Relu;
+            epilogue.activation = match self.activation {
+                Activation::Relu if hidden => ops::Activation::Relu,
+                Activation::Gelu if hidden => ops::Activation::Gelu,
+                _ => ops::Activation::Identity,
+            };
+            if hidden && self.activation != Activation::Tanh {
                 epilogue.mask = draw.mask(units, self.dropout);
             }
             x = linear(layer, x, epilogue);
-            if hidden {
-                x = match self.activation {
-                    Activation::Relu => x,
-                    Activation::Tanh => draw.dropout(activation::tanh(x), self.dropout),
-                    Activation::Gelu => draw.dropout(activation::gelu(x), self.dropout),
-                };
+            if hidden && self.activation == Activation::Tanh {
+                x = draw.dropout(activation::tanh(x), self.dropout);
             }
         }
         x

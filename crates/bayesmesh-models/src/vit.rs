@@ -78,6 +78,7 @@ impl VitConfig {
             blocks: (0..self.depth).map(block).collect(),
             norm: norm(self.width),
             head: linear(self.width, self.classes),
+            positions: positions(self.image / self.patch, self.width),
             patch: self.patch,
         }
     }
@@ -94,6 +95,8 @@ pub struct Vit {
     pub(crate) blocks: Vec<Block>,
     pub(crate) norm: LayerNorm,
     pub(crate) head: Linear,
+    #[module(skip)]
+    positions: Vec<f32>,
     patch: usize,
 }
 
@@ -114,16 +117,16 @@ impl Network for Vit {
 
     /// # Shapes
     ///
-    /// - input: `[rows, channels, height, width]`
+    /// - input: `[rows, channels, image, image]`
     /// - output: `[rows, classes]`
     fn forward(&self, images: Tensor<4>, _draw: &Draw) -> Tensor<2> {
-        let [_, _, height, width] = images.dims();
         let patches = ops::patches(images, self.patch);
         let embedded = linear(&self.embed, norm(&self.patch_norm, patches), Activation::Identity);
         let tokens = norm(&self.embed_norm, embedded);
-        let [_, _, features] = tokens.dims();
-        let places = positions(height / self.patch, width / self.patch, features, &tokens.device());
-        let mut x = tokens + places;
+        let [_, count, width] = tokens.dims();
+        let positions = TensorData::new(self.positions.clone(), [1, count, width]);
+        let device = tokens.device();
+        let mut x = tokens + Tensor::from_data(positions, &device);
         for block in &self.blocks {
             x = block.forward(x);
         }
@@ -159,16 +162,13 @@ fn linear_residual(layer: &Linear, x: Tensor<3>, residual: Tensor<3>) -> Tensor<
 
 /// Where a token is: `[sin xω, cos xω, sin yω, cos yω]` with `ω_k = 10000^(−k/(n−1))` for the n
 /// frequencies that four times make up the width, and x, y the column and the row of the patch.
-///
-/// # Shapes
-///
-/// - output: `[1, down·across, width]`
-fn positions(down: usize, across: usize, width: usize, device: &Device) -> Tensor<3> {
+/// Token after token, for an image of `side` patches in height and width.
+fn positions(side: usize, width: usize) -> Vec<f32> {
     let count = width / 4;
     let frequency = |k: usize| 10_000f64.powf(-(k as f64) / (count.max(2) - 1) as f64);
-    let mut values = Vec::with_capacity(down * across * width);
-    for row in 0..down {
-        for column in 0..across {
+    let mut values = Vec::with_capacity(side * side * width);
+    for row in 0..side {
+        for column in 0..side {
             for place in [column, row] {
                 let angle = |k| place as f64 * frequency(k);
                 values.extend((0..count).map(|k| angle(k).sin() as f32));
@@ -176,7 +176,7 @@ fn positions(down: usize, across: usize, width: usize, device: &Device) -> Tenso
             }
         }
     }
-    Tensor::from_data(TensorData::new(values, [1, down * across, width]), device)
+    values
 }
 
 #[cfg(test)]
@@ -191,9 +191,8 @@ mod tests {
         let list = |value: &serde_json::Value| -> Vec<f64> {
             value.as_array().unwrap().iter().map(|n| n.as_f64().unwrap()).collect()
         };
-        let values = positions(8, 8, 192, &Device::default());
-        assert_eq!(values.dims(), [1, 64, 192]);
-        let values = values.into_data().try_to_vec::<f32>().unwrap();
+        let values = positions(8, 192);
+        assert_eq!(values.len(), 64 * 192);
         let expected = list(&golden["values_f64"]["data"]);
         let tokens = list(&golden["tokens"]);
         assert_eq!((tokens.len(), expected.len()), (3, 3 * 192));

@@ -262,6 +262,6 @@ pub fn outcome<U: UseCase>(trainer: &TrainerOf<U>, digest: &str, out: PathBuf) -
         "steps": trainer.step(),
         "mesh": trainer.settings().mesh.to_string(),
         "seed": trainer.settings().seed,
-        "peak_rss_bytes": memory::peak_rss_bytes(),
+        "peak_rss_bytes": bayesmesh::memory::peak_bytes(),
     })
 }

@@ -8,8 +8,9 @@ use rayon::slice::{ParallelSlice, ParallelSliceMut};
 use super::flex;
 use super::fused::{self, Fused};
 use super::matrix::{Matrix, Onto};
-use super::sums::{dot_shifted, max};
-use crate::elementary::{exp, ln};
+use super::softmax::Softmax;
+use super::sums::dot_shifted;
+use crate::elementary::exp;
 use crate::simd::{Kernel, dispatch, parallel};
 
 /// Self-attention of every head from a packed tensor of queries, keys and values:
@@ -213,37 +214,6 @@ impl Fused for Attention {
             });
         });
         vec![Some(grad_qkv), None]
-    }
-}
-
-/// Replaces every row by its softmax, and writes `ℓ = ln Σ exp(row)` where it is wanted.
-pub(super) struct Softmax<'a> {
-    pub rows: &'a mut [f32],
-    pub logs: Option<&'a mut [f32]>,
-    pub width: usize,
-}
-
-impl Kernel for Softmax<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let mut logs = self.logs;
-        for (index, row) in self.rows.chunks_exact_mut(self.width.max(1)).enumerate() {
-            let largest = max(row);
-            for value in row.iter_mut() {
-                *value = exp(*value - largest);
-            }
-            let total = super::sums::sum(row, |v| v);
-            let inverse = 1.0 / total;
-            for value in row.iter_mut() {
-                *value *= inverse;
-            }
-            if let Some(logs) = &mut logs {
-                // `ln` takes positive numbers only.
-                logs[index] = if total > 0.0 { largest + ln(total) } else { f32::NAN };
-            }
-        }
     }
 }
 

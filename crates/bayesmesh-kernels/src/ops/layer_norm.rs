@@ -7,7 +7,7 @@ use rayon::slice::{ParallelSlice, ParallelSliceMut};
 
 use super::flex;
 use super::fused::{self, Fused};
-use super::sums::{add_into, sum};
+use super::sums::{add_into, dot_shifted, sum};
 use crate::simd::{Kernel, dispatch, parallel};
 
 /// Rows that are handled together: fixed, so that sums over rows are the same on any number of
@@ -167,7 +167,7 @@ impl Kernel for NormaliseBackward<'_> {
                 grad_x[i] = grad[i] * self.gamma[i];
             }
             let mean_g = sum(grad_x, |v| v) / width as f32;
-            let mean_gx = super::sums::dot_shifted(grad_x, x, mean) * inverse / width as f32;
+            let mean_gx = dot_shifted(grad_x, x, mean) * inverse / width as f32;
             for i in 0..width {
                 let normalised = (x[i] - mean) * inverse;
                 grad_x[i] = (grad_x[i] - mean_g - normalised * mean_gx) * inverse;

@@ -5,10 +5,10 @@ use burn::tensor::{Tensor, activation};
 use rayon::iter::IndexedParallelIterator;
 use rayon::slice::{ParallelSlice, ParallelSliceMut};
 
-use super::attention::Softmax;
 use super::flex;
 use super::fused::{self, Fused};
-use super::sums::dot_shifted;
+use super::sums::{dot_shifted, max, sum};
+use crate::elementary::{exp, ln};
 use crate::simd::{Kernel, dispatch, parallel};
 
 /// Rows that a thread handles at a time.
@@ -59,6 +59,37 @@ impl Fused for LastAxis {
         let blocks = grad.storage_mut::<f32>().par_chunks_mut(block).zip(output);
         parallel(blocks, |(grad, output)| dispatch(SoftmaxBackward { grad, output, width }));
         vec![Some(grad)]
+    }
+}
+
+/// Replaces every row by its softmax, and writes `ℓ = ln Σ exp(row)` where it is wanted.
+pub(super) struct Softmax<'a> {
+    pub rows: &'a mut [f32],
+    pub logs: Option<&'a mut [f32]>,
+    pub width: usize,
+}
+
+impl Kernel for Softmax<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let mut logs = self.logs;
+        for (index, row) in self.rows.chunks_exact_mut(self.width.max(1)).enumerate() {
+            let largest = max(row);
+            for value in row.iter_mut() {
+                *value = exp(*value - largest);
+            }
+            let total = sum(row, |v| v);
+            let inverse = 1.0 / total;
+            for value in row.iter_mut() {
+                *value *= inverse;
+            }
+            if let Some(logs) = &mut logs {
+                // `ln` takes positive numbers only.
+                logs[index] = if total > 0.0 { largest + ln(total) } else { f32::NAN };
+            }
+        }
     }
 }
 
