@@ -1,5 +1,7 @@
 //! What follows from ranks sharing a node: reading once for all, and the mesh they suggest.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use crate::communicator::Communicator;
 use crate::error::CommError;
 use crate::mesh::Mesh;
@@ -25,12 +27,14 @@ use crate::mesh::Mesh;
 #[derive(Debug)]
 pub struct NodeShared {
     node: Box<dyn Communicator>,
+    /// The length of the last turn: the next one most likely has the same, and is then one message.
+    length: AtomicUsize,
 }
 
 impl NodeShared {
     /// For ranks of `comm` that need the same data. Collective.
     pub fn new(comm: &dyn Communicator) -> Result<Self, CommError> {
-        Ok(NodeShared { node: comm.split_node()? })
+        Ok(NodeShared { node: comm.split_node()?, length: AtomicUsize::new(0) })
     }
 
     /// The ranks that share.
@@ -53,13 +57,26 @@ impl NodeShared {
         turn: usize,
         read: impl FnOnce() -> Result<Vec<f32>, E>,
     ) -> Result<Vec<f32>, E> {
-        // Two digits of base 2^24, each exact in an f32.
-        const BASE: usize = 1 << 24;
-        let mut values = if self.reads(turn) { read()? } else { Vec::new() };
-        let length = values.len();
-        let mut digits = [(length / BASE) as f32, (length % BASE) as f32];
-        self.node.broadcast(&mut digits, self.reader(turn))?;
-        values.resize(digits[0] as usize * BASE + digits[1] as usize, 0.0);
+        let expected = self.length.load(Ordering::Relaxed);
+        let own = if self.reads(turn) { Some(read()?) } else { None };
+        // The bits of the length in two words, then the values if they fit.
+        let mut message = vec![0.0; 2 + expected];
+        if let Some(values) = &own {
+            let length = values.len() as u64;
+            message[0] = f32::from_bits(length as u32);
+            message[1] = f32::from_bits((length >> 32) as u32);
+            if values.len() == expected {
+                message[2..].copy_from_slice(values);
+            }
+        }
+        self.node.broadcast(&mut message, self.reader(turn))?;
+        let length = u64::from(message[0].to_bits()) | u64::from(message[1].to_bits()) << 32;
+        let length = length as usize;
+        if length == expected {
+            return Ok(own.unwrap_or_else(|| message.split_off(2)));
+        }
+        self.length.store(length, Ordering::Relaxed);
+        let mut values = own.unwrap_or_else(|| vec![0.0; length]);
         self.node.broadcast(&mut values, self.reader(turn))?;
         Ok(values)
     }

@@ -18,8 +18,8 @@ use bayesmesh::loss::{
 use bayesmesh::posterior::InitialStd;
 use bayesmesh::trainer::{Length, OptimizerConfig, Schedule};
 use bayesmesh::{
-    Communicator, Dataset, Loss, McDropout, MeanField, Mesh, MeshComm, Network, Posterior, Prior,
-    Purpose, Reduce, Settings, Stream, TensorDataset, Trainer, agree, launch, mpi,
+    Communicator, Dataset, Loss, McDropout, MeanField, Mesh, Network, Posterior, Prior, Purpose,
+    Reduce, Settings, Stream, TensorDataset, Trainer, agree, launch, mpi,
 };
 use bayesmesh_models::{Activation, Mlp, MlpConfig, VitConfig};
 use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -132,9 +132,10 @@ where
         ..settings()
     };
     let trainer = |ranks| Trainer::new(posterior.clone(), loss.clone(), settings(ranks));
-    let mut own = trainer(world.size());
+    let own = trainer(world.size());
     let start = own.checkpoint().digest();
-    own.fit_on(Arc::clone(world), data, None, STEPS).map_err(text)?;
+    let mut own = own.with_world(Arc::clone(world)).map_err(text)?;
+    own.fit(data, None, STEPS).map_err(text)?;
     let digest = own.checkpoint().digest();
     agree(&**world, &[("digest", &digest)]).map_err(text)?;
     if world.rank() == 0 {
@@ -174,8 +175,8 @@ where
     }
     let mut worst = 0.0f32;
     for mesh in meshes(world.size()) {
-        let mut own = trainer(mesh);
-        own.fit_on(Arc::clone(world), data, None, STEPS).map_err(text)?;
+        let mut own = trainer(mesh).with_world(Arc::clone(world)).map_err(text)?;
+        own.fit(data, None, STEPS).map_err(text)?;
         agree(&**world, &[("digest", own.checkpoint().digest())]).map_err(text)?;
         if world.rank() > 0 {
             continue;
@@ -209,11 +210,12 @@ fn same_scores(
 ) -> Result<(), String> {
     for mesh in meshes(world.size()) {
         let settings = Settings { samples: 5, batch: 7, mesh, ..settings() };
-        let trainer = Trainer::new(posterior.clone(), SquaredErrorOfMean, settings);
-        let comm = MeshComm::new(mesh, Arc::clone(world)).map_err(text)?;
-        let scores = trainer.evaluate_on(&comm, data, 6).map_err(text)?;
+        let threads = Trainer::new(posterior.clone(), SquaredErrorOfMean, settings.clone());
+        let own = Trainer::new(posterior.clone(), SquaredErrorOfMean, settings);
+        let own = own.with_world(Arc::clone(world)).map_err(text)?;
+        let scores = own.evaluate(data, 6).map_err(text)?;
         if world.rank() == 0 {
-            let expected = trainer.evaluate(data, 6).map_err(text)?;
+            let expected = threads.evaluate(data, 6).map_err(text)?;
             assert!(!scores.is_empty() && scores.len() == expected.len());
             for (score, expected) in scores.iter().zip(&expected) {
                 assert_eq!(score.name, expected.name);
@@ -235,8 +237,9 @@ fn differences_are_refused(world: &Arc<dyn Communicator>) -> Result<(), String> 
         let posterior = McDropout::new(mlp(3, 0.3)).initialised(weights);
         let mesh = Mesh::samples(world.size()).expect("ranks");
         let settings = Settings { samples: 5, batch: 7, seed, mesh, ..settings() };
-        let mut trainer = Trainer::new(posterior, SquaredErrorOfMean, settings);
-        let outcome = trainer.fit_on(Arc::clone(world), &regression(rows), None, STEPS);
+        let trainer = Trainer::new(posterior, SquaredErrorOfMean, settings);
+        let mut trainer = trainer.with_world(Arc::clone(world)).expect("ranks that talk");
+        let outcome = trainer.fit(&regression(rows), None, STEPS);
         let message = outcome.expect_err("ranks differ").to_string();
         assert!(message.contains(words), "{words:?} not in: {message}");
         assert_eq!(trainer.step(), 0);

@@ -1,5 +1,7 @@
 //! Where batches come from.
 
+use std::hash::{DefaultHasher, Hasher as _};
+
 use bayesmesh_kernels::stream::{Purpose, Stream};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
@@ -57,6 +59,13 @@ pub trait Dataset: Sync {
     /// at once where several ranks share them.
     fn batch(&self, rows: &[usize], device: &Device) -> Result<(Self::Input, Self::Target)>;
 
+    /// A short text that tells these examples from others, by which the ranks of a job make sure
+    /// that all have the same ones; [`Checksum`] makes one. By default they compare only how many
+    /// there are.
+    fn checksum(&self) -> Option<String> {
+        None
+    }
+
     /// A random variation of loaded inputs for training; `None`, the default, leaves them as they
     /// are, which lets draws share what they have in common.
     ///
@@ -65,6 +74,41 @@ pub trait Dataset: Sync {
     fn augment(&self, input: &Self::Input, rows: &[usize], stream: &Stream) -> Option<Self::Input> {
         let _ = (input, rows, stream);
         None
+    }
+}
+
+/// Makes a short text of many bytes, other bytes giving another one but for bad luck.
+///
+/// ```
+/// use bayesmesh::data::Checksum;
+///
+/// let text = |values: &[f32]| Checksum::default().floats(values).text();
+/// assert_eq!(text(&[1.0, 2.0]), text(&[1.0, 2.0]));
+/// assert_ne!(text(&[1.0, 2.0]), text(&[2.0, 1.0]));
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Checksum(DefaultHasher);
+
+impl Checksum {
+    /// Takes bytes in.
+    #[must_use]
+    pub fn bytes(mut self, bytes: &[u8]) -> Self {
+        self.0.write(bytes);
+        self
+    }
+
+    /// Takes the bits of numbers in.
+    #[must_use]
+    pub fn floats(mut self, values: &[f32]) -> Self {
+        for value in values {
+            self.0.write_u32(value.to_bits());
+        }
+        self
+    }
+
+    /// Sixteen hexadecimal digits.
+    pub fn text(&self) -> String {
+        format!("{:016x}", self.0.finish())
     }
 }
 
@@ -77,6 +121,25 @@ pub trait Rows: Clone + Send {
     fn select_rows(&self, rows: &[usize], device: &Device) -> Self;
     /// Batches one after the other, as one batch.
     fn stack(batches: Vec<Self>) -> Self;
+    /// Appends everything another process needs to have the same, bit for bit.
+    fn pack(&self, words: &mut Vec<f32>);
+    /// What [`pack`](Self::pack) wrote, taken from the front of `words`.
+    fn unpack(words: &mut &[f32], device: &Device) -> Self;
+}
+
+/// Appends a shape and the bits of values, as the words that ranks send each other.
+fn pack<const D: usize>(shape: [usize; D], values: impl Iterator<Item = u32>, into: &mut Vec<f32>) {
+    into.extend(shape.iter().map(|&size| f32::from_bits(size as u32)));
+    into.extend(values.map(f32::from_bits));
+}
+
+/// The shape that [`pack`] wrote, and the bits of the values, each of so many words.
+fn unpack<'a, const D: usize>(words: &mut &'a [f32], width: usize) -> ([usize; D], &'a [f32]) {
+    let (shape, rest) = words.split_at(D);
+    let shape: [usize; D] = std::array::from_fn(|axis| shape[axis].to_bits() as usize);
+    let values;
+    (values, *words) = rest.split_at(shape.iter().product::<usize>() * width);
+    (shape, values)
 }
 
 fn indices(rows: &[usize], device: &Device) -> Tensor<1, Int> {
@@ -98,6 +161,16 @@ impl<const D: usize> Rows for Tensor<D> {
     fn stack(batches: Vec<Self>) -> Self {
         Tensor::cat(batches, 0)
     }
+
+    fn pack(&self, words: &mut Vec<f32>) {
+        let values = crate::posterior::to_vec(self.clone());
+        pack(self.dims(), values.into_iter().map(f32::to_bits), words);
+    }
+
+    fn unpack(words: &mut &[f32], device: &Device) -> Self {
+        let (shape, values) = unpack::<D>(words, 1);
+        Tensor::from_data(TensorData::new(values.to_vec(), shape), device)
+    }
 }
 
 impl<const D: usize> Rows for Tensor<D, Int> {
@@ -113,6 +186,20 @@ impl<const D: usize> Rows for Tensor<D, Int> {
     fn stack(batches: Vec<Self>) -> Self {
         Tensor::cat(batches, 0)
     }
+
+    fn pack(&self, words: &mut Vec<f32>) {
+        let values = self.clone().try_into_vec_as::<i64>().expect("integers can be read back");
+        let halves = values.into_iter().flat_map(|value| [value as u32, (value >> 32) as u32]);
+        pack(self.dims(), halves, words);
+    }
+
+    fn unpack(words: &mut &[f32], device: &Device) -> Self {
+        let (shape, values) = unpack::<D>(words, 2);
+        let whole =
+            |halves: &[f32]| i64::from(halves[0].to_bits()) | i64::from(halves[1].to_bits()) << 32;
+        let values: Vec<i64> = values.chunks_exact(2).map(whole).collect();
+        Tensor::from_data(TensorData::new(values, shape), device)
+    }
 }
 
 impl<A: Rows, B: Rows> Rows for (A, B) {
@@ -127,6 +214,15 @@ impl<A: Rows, B: Rows> Rows for (A, B) {
     fn stack(batches: Vec<Self>) -> Self {
         let (a, b) = batches.into_iter().unzip();
         (A::stack(a), B::stack(b))
+    }
+
+    fn pack(&self, words: &mut Vec<f32>) {
+        self.0.pack(words);
+        self.1.pack(words);
+    }
+
+    fn unpack(words: &mut &[f32], device: &Device) -> Self {
+        (A::unpack(words, device), B::unpack(words, device))
     }
 }
 
@@ -157,6 +253,13 @@ impl<I: Rows + Sync, T: Target + Sync> Dataset for TensorDataset<I, T> {
 
     fn len(&self) -> usize {
         self.inputs.rows()
+    }
+
+    fn checksum(&self) -> Option<String> {
+        let mut words = Vec::new();
+        self.inputs.pack(&mut words);
+        self.targets.pack(&mut words);
+        Some(Checksum::default().floats(&words).text())
     }
 
     fn batch(&self, rows: &[usize], device: &Device) -> Result<(I, T)> {

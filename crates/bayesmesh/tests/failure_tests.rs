@@ -62,9 +62,9 @@ fn ranks_that_would_not_do_the_same_run_are_refused() {
                 odd(&mut settings, &mut rows, &mut steps, &mut weights);
             }
             let posterior = McDropout::new(Mlp::new(5, 8, 3, 0.3)).initialised(weights);
-            let mut trainer = Trainer::new(posterior, SquaredErrorOfMean, settings);
-            let world = Arc::new(world.clone());
-            let outcome = trainer.fit_on(world, &regression(rows), None, Length::Steps(steps));
+            let trainer = Trainer::new(posterior, SquaredErrorOfMean, settings);
+            let mut trainer = trainer.with_world(Arc::new(world.clone()))?;
+            let outcome = trainer.fit(&regression(rows), None, Length::Steps(steps));
             Ok::<_, Error>(outcome.err().map(|error| error.to_string()))
         });
         let messages = messages.unwrap();

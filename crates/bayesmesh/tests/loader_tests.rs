@@ -119,13 +119,31 @@ fn every_batch_is_loaded_once_for_all_sample_ranks() {
 }
 
 #[test]
-fn a_rank_of_a_job_loads_for_itself() {
-    let data = Watched::new(None);
-    threads::run(2, |world| {
-        trainer(settings("2x1")).fit_on(Arc::new(world.clone()), &data, None, Length::Steps(STEPS))
-    })
-    .unwrap();
-    assert_eq!(data.asked().len(), 2 * STEPS);
+fn the_ranks_of_a_node_take_turns_to_load() {
+    let run = |settings: Settings| {
+        let data = Watched::new(None);
+        let ranks = settings.mesh.size();
+        let digests = threads::run(ranks, |world| {
+            let trainer = trainer(settings.clone()).with_world(Arc::new(world.clone()));
+            let mut trainer = trainer?;
+            trainer.fit(&data, None, Length::Steps(STEPS))?;
+            Ok::<_, Error>(trainer.checkpoint().digest())
+        });
+        let digests = digests.unwrap();
+        assert!(digests.iter().all(|digest| *digest == digests[0]));
+        (data.asked().len(), digests[0].clone())
+    };
+    for text in ["2x1", "3x1", "2x2", "1x2"] {
+        let slow = Settings { load_delay: Duration::from_micros(100), ..settings(text) };
+        let (samples, data) = (slow.mesh.samples_size(), slow.mesh.data_size());
+        // One more for each rank that shares: to find out whether that is worth it.
+        let trial = if samples > 1 { samples * data } else { 0 };
+        let (loaded, digest) = run(slow.clone());
+        assert_eq!(loaded, data * STEPS + trial, "{text}");
+        let (loaded, same) = run(Settings { share_loading: false, ..slow });
+        assert_eq!(loaded, samples * data * STEPS, "{text}");
+        assert_eq!(same, digest, "{text}");
+    }
 }
 
 #[test]
@@ -306,6 +324,14 @@ impl Rows for Counted {
 
     fn stack(_batches: Vec<Self>) -> Self {
         unreachable!("draws go through the network one by one")
+    }
+
+    fn pack(&self, _words: &mut Vec<f32>) {
+        unreachable!("threads do not send batches")
+    }
+
+    fn unpack(_words: &mut &[f32], _device: &Device) -> Self {
+        unreachable!("threads do not send batches")
     }
 }
 

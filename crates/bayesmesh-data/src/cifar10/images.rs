@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bayesmesh::data::Checksum;
 use bayesmesh::{Dataset, Error};
 use bayesmesh_kernels::stream::{Purpose, Stream};
 use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -135,6 +136,13 @@ impl Dataset for Images {
 
     fn len(&self) -> usize {
         self.numbers.len()
+    }
+
+    fn checksum(&self) -> Option<String> {
+        let checksum = self.numbers.iter().fold(Checksum::default(), |checksum, &number| {
+            checksum.bytes(self.records.record(number as usize))
+        });
+        Some(checksum.text())
     }
 
     fn batch(

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use bayesmesh::data::Checksum;
 use bayesmesh::{Dataset, Result};
 use burn::tensor::{Device, Tensor, TensorData};
 
@@ -54,6 +55,12 @@ impl Dataset for LoadWindows {
             Some(last) => last / self.stride + 1,
             None => 0,
         }
+    }
+
+    fn checksum(&self) -> Option<String> {
+        let geometry = [self.inputs, self.outputs, self.stride].map(|n| n as f32);
+        let values = &self.values[self.part.clone()];
+        Some(Checksum::default().floats(&geometry).floats(values).text())
     }
 
     fn batch(&self, rows: &[usize], device: &Device) -> Result<(Tensor<2>, Tensor<2>)> {

@@ -77,7 +77,8 @@ pub enum Flow {
     Stop,
 }
 
-/// Follows a run: progress bars, metric files, checkpoints, early stopping. Called on rank 0 only.
+/// Follows a run: progress bars, metric files, checkpoints, early stopping. On threads called on
+/// rank 0 only, in a job on the ranks that have it; any of them can stop the run.
 ///
 /// `checkpoint` copies everything a resumed run needs.
 pub trait Callback: Send {

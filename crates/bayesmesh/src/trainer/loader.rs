@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use bayesmesh_comm::share;
+use bayesmesh_comm::{Communicator, Operation, Reduce, share};
 use burn::tensor::Device;
 
 use crate::data::{Batches, Dataset};
@@ -27,8 +27,7 @@ pub(super) struct Loaded<D: Dataset> {
 
 /// Where a rank gets its part of the batches from. Every rank takes every step once, in order.
 ///
-/// In one process that is a [`Loader`]; processes can implement it by one of them reading for all
-/// on its node.
+/// In one process that is a [`Loader`], in a job a [`NodeFeed`](super::node_feed::NodeFeed).
 pub(super) trait Feed<D: Dataset> {
     /// The rank's part of the batch of a step, or why it could not be loaded.
     fn take(&self, step: usize) -> Result<Loaded<D>>;
@@ -42,8 +41,8 @@ pub(super) trait Feed<D: Dataset> {
 pub(super) struct Load<'a, D> {
     pub data: &'a D,
     pub device: Device,
-    /// The first step to load, and the one after the last.
-    pub steps: Range<usize>,
+    /// The steps to load.
+    pub steps: Turns,
     /// Which part of every batch, out of how many.
     pub shard: (usize, usize),
     /// Ranks that take each batch.
@@ -52,6 +51,23 @@ pub(super) struct Load<'a, D> {
     pub ahead: usize,
     /// Makes loading slower by so much for each example.
     pub delay: Duration,
+}
+
+/// The steps of one of several that take turns.
+#[derive(Clone, Debug)]
+pub(super) struct Turns {
+    /// From the first of its own to the end of the run.
+    steps: Range<usize>,
+    /// How many take turns.
+    all: usize,
+}
+
+impl Turns {
+    /// Those of `own` out of `all`: the steps whose number leaves `own` when divided by `all`.
+    pub fn new(steps: Range<usize>, own: usize, all: usize) -> Self {
+        let first = steps.start + (own + all - steps.start % all) % all;
+        Self { steps: first..steps.end, all }
+    }
 }
 
 /// Loading that takes less than this is not worth waking a thread for, which costs the ranks some
@@ -74,7 +90,7 @@ pub(super) struct Loader<'a, D: Dataset> {
     wanted: Condvar,
 }
 
-/// The batches of consecutive steps.
+/// The batches of steps one after another.
 struct Queue<D: Dataset> {
     /// The step of the first slot.
     first: usize,
@@ -99,7 +115,7 @@ enum Slot<D: Dataset> {
 
 impl<'a, D: Dataset> Loader<'a, D> {
     pub fn new(load: Load<'a, D>, batches: Batches) -> Self {
-        let first = load.steps.start;
+        let first = load.steps.steps.start;
         Self {
             load,
             order: Mutex::new(batches),
@@ -107,6 +123,48 @@ impl<'a, D: Dataset> Loader<'a, D> {
             loaded: Condvar::new(),
             wanted: Condvar::new(),
         }
+    }
+
+    /// Whether loading takes so long on one of the ranks that sending a batch is quicker than for
+    /// each to load it. Loads a batch to find out. Collective.
+    pub fn is_slow(&self, ranks: &dyn Communicator) -> Result<bool> {
+        let step = self.load.steps.steps.start;
+        let started = Instant::now();
+        if self.has(step)
+            && let Slot::Failed(error) = self.fetch(step)
+        {
+            return Err(error);
+        }
+        let mut seconds = [started.elapsed().as_secs_f64()];
+        ranks.all_reduce_f64(&mut seconds, Operation::Max, Reduce::Fast)?;
+        Ok(seconds[0] >= QUICK.as_secs_f64())
+    }
+
+    /// The examples of this part of the batch of a step.
+    pub fn rows(&self, step: usize) -> Arc<[usize]> {
+        let (shard, shards) = self.load.shard;
+        let mut order = lock(&self.order);
+        let batch = order.rows(step);
+        batch[share(batch.len(), shards, shard)].into()
+    }
+
+    pub fn device(&self) -> &Device {
+        &self.load.device
+    }
+
+    /// The step after the last slot.
+    fn next(&self, queue: &Queue<D>) -> usize {
+        queue.first + queue.slots.len() * self.load.steps.all
+    }
+
+    /// Where the slot of a step is.
+    fn index(&self, queue: &Queue<D>, step: usize) -> usize {
+        (step - queue.first) / self.load.steps.all
+    }
+
+    /// Whether the run has this step.
+    pub fn has(&self, step: usize) -> bool {
+        step < self.load.steps.steps.end
     }
 
     /// Threads that load in the background.
@@ -120,8 +178,7 @@ impl<'a, D: Dataset> Loader<'a, D> {
         let ahead = self.load.ahead.max(1) + self.threads() - 1;
         loop {
             let idle = |queue: &mut Queue<D>| {
-                let next = queue.first + queue.slots.len();
-                let room = queue.slots.len() < ahead && next < self.load.steps.end;
+                let room = queue.slots.len() < ahead && self.has(self.next(queue));
                 !queue.closed && (queue.quick || !room)
             };
             let queue = self.wanted.wait_while(lock(&self.queue), idle);
@@ -135,14 +192,14 @@ impl<'a, D: Dataset> Loader<'a, D> {
 
     /// Loads the step after the last slot.
     fn load_next<'q>(&'q self, mut queue: MutexGuard<'q, Queue<D>>) -> MutexGuard<'q, Queue<D>> {
-        let step = queue.first + queue.slots.len();
+        let step = self.next(&queue);
         queue.slots.push_back(Slot::Loading);
         drop(queue);
         let started = Instant::now();
         let slot = self.fetch(step);
         let quick = started.elapsed() < QUICK;
         let mut queue = lock(&self.queue);
-        let index = step - queue.first;
+        let index = self.index(&queue, step);
         queue.slots[index] = slot;
         if queue.quick && !quick {
             self.wanted.notify_all();
@@ -153,12 +210,8 @@ impl<'a, D: Dataset> Loader<'a, D> {
     }
 
     fn fetch(&self, step: usize) -> Slot<D> {
-        let Load { data, device, delay, takers, shard: (shard, shards), .. } = &self.load;
-        let rows: Arc<[usize]> = {
-            let mut order = lock(&self.order);
-            let batch = order.rows(step);
-            batch[share(batch.len(), *shards, *shard)].into()
-        };
+        let Load { data, device, delay, takers, .. } = &self.load;
+        let rows = self.rows(step);
         if !delay.is_zero() {
             std::thread::sleep(delay.saturating_mul(rows.len() as u32));
         }
@@ -181,14 +234,16 @@ impl<'a, D: Dataset> Loader<'a, D> {
 impl<D: Dataset> Feed<D> for Loader<'_, D> {
     fn take(&self, step: usize) -> Result<Loaded<D>> {
         let mut queue = lock(&self.queue);
-        if step == queue.first + queue.slots.len() {
+        if step == self.next(&queue) {
             queue = self.load_next(queue);
         }
-        let loading =
-            |queue: &mut Queue<D>| matches!(queue.slots[step - queue.first], Slot::Loading);
+        let loading = |queue: &mut Queue<D>| {
+            let index = self.index(queue, step);
+            matches!(queue.slots[index], Slot::Loading)
+        };
         let queue = self.loaded.wait_while(queue, loading);
         let mut queue = queue.unwrap_or_else(PoisonError::into_inner);
-        let index = step - queue.first;
+        let index = self.index(&queue, step);
         let (rows, (input, target)) = match &mut queue.slots[index] {
             Slot::Ready { rows, batch, takers } if *takers > 1 => {
                 *takers -= 1;
@@ -198,7 +253,7 @@ impl<D: Dataset> Feed<D> for Loader<'_, D> {
             // The last to take it. Ranks take in order, so it is the first slot.
             _ => match queue.slots.pop_front() {
                 Some(Slot::Ready { rows, batch, .. }) => {
-                    queue.first += 1;
+                    queue.first += self.load.steps.all;
                     if !queue.quick {
                         self.wanted.notify_one();
                     }
@@ -212,7 +267,7 @@ impl<D: Dataset> Feed<D> for Loader<'_, D> {
 
     fn pause(&self) {
         let queue = lock(&self.queue);
-        if queue.quick && queue.slots.is_empty() && queue.first < self.load.steps.end {
+        if queue.quick && queue.slots.is_empty() && self.has(queue.first) {
             drop(self.load_next(queue));
         }
     }

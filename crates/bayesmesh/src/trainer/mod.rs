@@ -7,6 +7,7 @@
 
 mod callback;
 mod loader;
+mod node_feed;
 mod objective;
 mod optimizer;
 mod rank;
@@ -24,7 +25,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use bayesmesh_comm::{Communicator, MeshComm, node_processors};
+use bayesmesh_comm::{Communicator, MeshComm, NodeShared, node_processors};
 
 use crate::checkpoint::{Checkpoint, Group, NamedTensor};
 use crate::data::{Batches, Dataset};
@@ -34,7 +35,8 @@ use crate::metrics::Score;
 use crate::network::Network;
 use crate::posterior::Posterior;
 use crate::predict::{Predictive, evaluate_on, predict_on};
-use loader::{Load, Loader, while_loading};
+use loader::{Load, Loader, Turns, while_loading};
+use node_feed::NodeFeed;
 use optimizer::{Optimizer, OptimizerState};
 use world::{on_threads, with_threads};
 
@@ -78,6 +80,8 @@ struct Course {
 /// # Ok::<(), bayesmesh::Error>(())
 /// ```
 pub struct Trainer<P, L> {
+    /// The job this trainer is one rank of; otherwise ranks are threads.
+    world: Option<Arc<dyn Communicator>>,
     posterior: P,
     loss: L,
     settings: Settings,
@@ -91,6 +95,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     /// A trainer at step zero.
     pub fn new(posterior: P, loss: L, settings: Settings) -> Self {
         Self {
+            world: None,
             posterior,
             loss,
             optimizer: settings.optimizer.build(),
@@ -101,7 +106,21 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         }
     }
 
-    /// Adds something that follows the run.
+    /// Makes the trainer one rank of the job that `world` connects. Collective, as from then on are
+    /// [`fit`](Self::fit), [`predict`](Self::predict), [`evaluate`](Self::evaluate) and
+    /// [`on_mesh`](Self::on_mesh): every rank calls them with equal settings, state and data, and
+    /// does its part of the work.
+    ///
+    /// The rank works on as many threads as the settings say, by default on its part of the
+    /// processors of its node.
+    pub fn with_world(mut self, world: Arc<dyn Communicator>) -> Result<Self> {
+        let processors = node_processors(&*world)?;
+        self.settings.threads.get_or_insert(processors);
+        self.world = Some(world);
+        Ok(self)
+    }
+
+    /// Adds something that follows the run; in a job, on the rank that adds it.
     #[must_use]
     pub fn with_callback(mut self, callback: impl Callback + 'static) -> Self {
         self.callbacks.push(Box::new(callback));
@@ -206,11 +225,23 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         Ok(())
     }
 
-    /// Trains on threads of this process, one for every rank of the mesh, until the run has had
-    /// the given length; with scores on validation data, if there is any, after every epoch.
+    /// Trains until the run has had the given length, with scores on validation data, if there is
+    /// any, after every epoch: on threads of this process, one for every rank of the mesh, or as
+    /// one rank of a [job](Self::with_world).
     ///
-    /// On an error the trainer stands at the last complete step.
+    /// Ranks of a job that differ in settings, state or data are refused, on all ranks and by the
+    /// first difference. On an error the trainer stands at the last complete step.
     pub fn fit<D>(&mut self, train: &D, valid: Option<&D>, length: Length) -> Result<()>
+    where
+        D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
+    {
+        match self.world.clone() {
+            Some(world) => self.fit_in_job(world, train, valid, length),
+            None => self.fit_on_threads(train, valid, length),
+        }
+    }
+
+    fn fit_on_threads<D>(&mut self, train: &D, valid: Option<&D>, length: Length) -> Result<()>
     where
         D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
     {
@@ -224,7 +255,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         };
         let loader = |index| {
             let shard = mesh.coordinates(index * sharing).data;
-            self.loader(train, &course, shard, sharing)
+            self.loader(train, &course, shard, (0, 1), sharing)
         };
         let loaders: Vec<_> = (0..loaders).map(loader).collect();
         let threads = self.settings.threads_per_rank();
@@ -238,13 +269,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         })
     }
 
-    /// Trains as one rank of a job that `world` connects; every rank calls it with equal settings,
-    /// state and data. Ranks that differ in them are refused, on all ranks and by the first
-    /// difference. Data are compared by the number of examples only.
-    ///
-    /// The rank works on as many threads as the settings say, by default on its part of the
-    /// processors of its node.
-    pub fn fit_on<D>(
+    fn fit_in_job<D>(
         &mut self,
         world: Arc<dyn Communicator>,
         train: &D,
@@ -254,15 +279,14 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     where
         D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
     {
-        self.agree(&*world, train.len(), valid.map(D::len), length)?;
+        self.agree(&*world, train, valid, length)?;
         self.check(world.size(), train.len())?;
-        let processors = node_processors(&*world)?;
-        let threads = self.settings.threads.unwrap_or(processors).max(1);
+        let course = self.course(train.len(), length)?;
+        let threads = self.settings.threads_per_rank();
         let mesh = MeshComm::new(self.settings.mesh, world)?;
-        let outcome = self.course(train.len(), length).and_then(|course| {
-            let loader = [self.loader(train, &course, mesh.coordinates.data, 1)];
-            while_loading(&loader, || {
-                with_threads(threads, || self.run(&mesh, &loader[0], train, valid, &course))
+        let outcome = self.node_feed(&mesh, train, &course).and_then(|feed| {
+            while_loading(feed.loaders(), || {
+                with_threads(threads, || self.run(&mesh, &feed, train, valid, &course))
             })
         });
         if let Err(error) = &outcome {
@@ -271,22 +295,28 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         outcome
     }
 
-    /// Predicts with `draws` draws, spread over threads, one for every rank of the mesh.
+    /// Predicts with `draws` draws, spread over the ranks.
     pub fn predict(
         &self,
         input: &<P::Network as Network>::Input,
         draws: usize,
     ) -> Result<Predictive> {
-        let size = self.settings.mesh.size().min(draws).max(1);
-        let mut ranks = vec![(self.posterior.clone(), input.clone()); size];
         let (reading, seed) = (self.loss.reading(), self.settings.seed);
         let threads = self.settings.threads_per_rank();
+        if let Some(world) = &self.world {
+            let (posterior, input) = (self.posterior.clone(), input.clone());
+            return with_threads(threads, move || {
+                predict_on(&**world, &posterior, reading, &input, draws, seed)
+            });
+        }
+        let size = self.settings.mesh.size().min(draws).max(1);
+        let mut ranks = vec![(self.posterior.clone(), input.clone()); size];
         on_threads(threads, ranks.iter_mut().collect(), |world, (posterior, input)| {
             predict_on(&*world, posterior, reading, input, draws, seed)
         })
     }
 
-    /// Scores predictions with `draws` draws on labelled data, on threads as [`fit`](Self::fit).
+    /// Scores predictions with `draws` draws on labelled data, on the ranks of [`fit`](Self::fit).
     pub fn evaluate<D>(&self, data: &D, draws: usize) -> Result<Vec<Score>>
     where
         D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
@@ -294,15 +324,20 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         self.on_mesh(|mesh, rank| rank.evaluate_on(mesh, data, draws))
     }
 
-    /// Runs `body` on a thread for every rank of the mesh, each with a copy of this trainer; the
-    /// result of rank 0.
+    /// Runs `body` on every rank of the mesh, each with a copy of this trainer. On threads the
+    /// result is that of rank 0; each rank of a job gets its own.
     pub fn on_mesh<T: Send>(
         &self,
         body: impl Fn(&MeshComm, &Self) -> Result<T> + Sync,
     ) -> Result<T> {
         let mesh = self.settings.mesh;
-        let mut ranks: Vec<Self> = (0..mesh.size()).map(|_| self.fork()).collect();
         let threads = self.settings.threads_per_rank();
+        if let Some(world) = &self.world {
+            let (mesh, rank) = (MeshComm::new(mesh, world.clone())?, self.reader());
+            let body = &body;
+            return with_threads(threads, move || body(&mesh, &rank));
+        }
+        let mut ranks: Vec<Self> = (0..mesh.size()).map(|_| self.reader()).collect();
         on_threads(threads, ranks.iter_mut().collect(), |world, rank: &mut Self| {
             body(&MeshComm::new(mesh, world)?, rank)
         })
@@ -334,18 +369,19 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         Ok(Course { steps, batches })
     }
 
-    /// Loads the rest of the run for `takers` ranks of a data shard.
+    /// Loads the rest of the run for `takers` ranks of a data shard, or one turn out of several.
     fn loader<'a, D: Dataset>(
         &self,
         data: &'a D,
         course: &Course,
         shard: usize,
+        (own, turns): (usize, usize),
         takers: usize,
     ) -> Loader<'a, D> {
         let load = Load {
             data,
             device: self.posterior.parameters().device().clone().autodiff(),
-            steps: self.step..course.steps,
+            steps: Turns::new(self.step..course.steps, own, turns),
             shard: (shard, self.settings.mesh.data_size()),
             takers,
             ahead: self.settings.prefetch,
@@ -354,17 +390,44 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         Loader::new(load, course.batches.clone())
     }
 
+    /// Loads the rest of the run for a rank of a job. Collective.
+    fn node_feed<'a, D: Dataset>(
+        &self,
+        mesh: &MeshComm,
+        data: &'a D,
+        course: &Course,
+    ) -> Result<NodeFeed<'a, D>> {
+        let shard = mesh.coordinates.data;
+        let alone = self.loader(data, course, shard, (0, 1), 1);
+        if !self.settings.share_loading || mesh.samples.size() == 1 {
+            return Ok(NodeFeed::alone(alone));
+        }
+        let shared = NodeShared::new(&*mesh.samples)?;
+        let node = shared.node();
+        if node.size() == 1 || !alone.is_slow(node)? {
+            return Ok(NodeFeed::alone(alone));
+        }
+        let turns = (node.rank(), node.size());
+        Ok(NodeFeed::shared(self.loader(data, course, shard, turns, 1), shared))
+    }
+
     fn check(&self, world: usize, examples: usize) -> Result<()> {
         self.settings.check(world, examples, self.loss.least_draws(), self.loss.combine())
     }
 
-    /// The same trainer for another rank; only rank 0 has callbacks.
+    /// The same trainer for another rank on threads, of which only rank 0 has callbacks.
     fn fork(&self) -> Self {
+        Self { optimizer: self.optimizer.clone(), ..self.reader() }
+    }
+
+    /// The same trainer for a rank that does not train.
+    fn reader(&self) -> Self {
         Self {
+            world: None,
             posterior: self.posterior.clone(),
             loss: self.loss.clone(),
             settings: self.settings.clone(),
-            optimizer: self.optimizer.clone(),
+            optimizer: self.settings.optimizer.build(),
             step: self.step,
             time: self.time,
             callbacks: Vec::new(),

@@ -75,8 +75,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
                 time,
             };
             let stopping = outcome.stop || self.step == steps;
-            wants_stop |=
-                self.tell(mesh, |callback, checkpoint| callback.on_step(&report, checkpoint));
+            wants_stop |= self.tell(|callback, checkpoint| callback.on_step(&report, checkpoint));
 
             if stopping || self.step.is_multiple_of(epoch_steps) {
                 let draws = self.settings.validation_draws.unwrap_or(self.settings.samples);
@@ -92,7 +91,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
                     time: epoch_time,
                 };
                 wants_stop |=
-                    self.tell(mesh, |callback, checkpoint| callback.on_epoch(&report, checkpoint));
+                    self.tell(|callback, checkpoint| callback.on_epoch(&report, checkpoint));
                 (epoch_loss, epoch_count) = (0.0, 0);
                 epoch_time = Time::default();
                 // At the end of an epoch all agree at once, so that what a callback has judged is
@@ -198,15 +197,11 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         Err(Error::NotFinite { step: self.step, what })
     }
 
-    /// Calls every callback on rank 0; whether one of them wants to stop.
+    /// Calls every callback of this rank; whether one of them wants to stop.
     fn tell(
         &mut self,
-        mesh: &MeshComm,
         mut call: impl FnMut(&mut dyn super::Callback, &dyn Fn() -> Checkpoint) -> Flow,
     ) -> bool {
-        if mesh.world.rank() != 0 {
-            return false;
-        }
         let mut callbacks = std::mem::take(&mut self.callbacks);
         let checkpoint = || self.checkpoint();
         let mut stop = false;

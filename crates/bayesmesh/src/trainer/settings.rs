@@ -61,13 +61,13 @@ pub struct Settings {
     pub optimizer: OptimizerConfig,
     /// The size of the pieces in which gradients are summed over ranks.
     pub bucket_bytes: usize,
-    /// Threads of each rank; by default the processors divided by the ranks.
+    /// Threads of each rank; by default the processors divided by the ranks of the node.
     pub threads: Option<usize>,
     /// Batches that are loaded ahead where loading takes time, at least one. Where ranks share
     /// them, one more for each rank beyond the first, as that is one more thread that loads.
     pub prefetch: usize,
-    /// Whether ranks of a process that train on the same rows share what is loaded. Otherwise each
-    /// loads them for itself, as in the paper.
+    /// Whether ranks of a node that train on the same rows share what is loaded, where loading takes
+    /// time. Otherwise each loads them for itself, as in the paper.
     pub share_loading: bool,
     /// Makes loading slower by so much for each example: to see what a slow source would cost.
     pub load_delay: Duration,
@@ -127,7 +127,7 @@ impl Settings {
             bucket_bytes,
             threads: _,
             prefetch: _,
-            share_loading: _,
+            share_loading,
             load_delay: _,
             validation_draws,
         } = self;
@@ -146,6 +146,7 @@ impl Settings {
             ("schedule", format!("{schedule:?}")),
             ("optimizer", format!("{optimizer:?}")),
             ("bucket_bytes", bucket_bytes.to_string()),
+            ("share_loading", share_loading.to_string()),
             ("number of validation draws", format!("{validation_draws:?}")),
         ]
     }

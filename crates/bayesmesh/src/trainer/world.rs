@@ -6,30 +6,34 @@ use std::sync::{Arc, Mutex};
 use bayesmesh_comm::{Communicator, RunError, agree, threads};
 
 use super::{Length, Trainer};
+use crate::data::Dataset;
 use crate::error::{Error, Result};
 use crate::loss::Loss;
 use crate::posterior::Posterior;
 
 impl<P: Posterior, L: Loss> Trainer<P, L> {
     /// An error on every rank, the same one, unless all are about to do the same run.
-    pub(super) fn agree(
+    pub(super) fn agree<D: Dataset>(
         &self,
         world: &dyn Communicator,
-        examples: usize,
-        validation: Option<usize>,
+        train: &D,
+        valid: Option<&D>,
         length: Length,
     ) -> Result<()> {
         if world.size() == 1 {
             return Ok(());
         }
+        let checksum = |data: Option<&D>| data.and_then(D::checksum).unwrap_or_default();
         let mut values = vec![
             ("version", env!("CARGO_PKG_VERSION").to_owned()),
             ("kind of posterior and loss", type_name::<(P, L)>().to_owned()),
         ];
         values.extend(self.settings.agreed());
         values.extend([
-            ("number of training examples", examples.to_string()),
-            ("number of validation examples", validation.unwrap_or(0).to_string()),
+            ("number of training examples", train.len().to_string()),
+            ("checksum of the training examples", checksum(Some(train))),
+            ("number of validation examples", valid.map_or(0, D::len).to_string()),
+            ("checksum of the validation examples", checksum(valid)),
             ("length of the run", format!("{length:?}")),
             ("step to start from", self.step.to_string()),
             ("digest of the parameters", self.checkpoint().digest()),
