@@ -6,7 +6,7 @@ use bayesmesh::checkpoint::{CheckpointError, FileError};
 use bayesmesh_data::cifar10::Cifar10Error;
 use bayesmesh_data::load::LoadError;
 use bayesmesh_models::WeightsError;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::recipe::RecipeError;
 use crate::run::RunError;
@@ -21,6 +21,9 @@ Exit codes:
   4    a file or folder of a run that is missing, damaged or cannot be written
   130  interrupted; a checkpoint was written";
 
+/// The exit code of [`Interrupted`].
+pub const INTERRUPTED: u8 = 130;
+
 /// A run that was interrupted by the user after writing a checkpoint.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -34,30 +37,33 @@ pub struct Usage(pub String);
 /// Prints an error and gives its exit code.
 pub fn report(error: &anyhow::Error, json: bool) -> ExitCode {
     eprintln!("error: {error:#}");
-    let code = code(error);
     if json {
-        println!("{}", json!({ "error": format!("{error:#}"), "exit_code": code }));
+        println!("{}", self::json(error));
     }
-    ExitCode::from(code)
+    ExitCode::from(code(error))
 }
 
-/// Prints what the command line is not, or the help that it asks for, and gives the exit code.
-pub fn refuse(error: &clap::Error) -> ExitCode {
+/// An error as `--json` prints it.
+pub fn json(error: &anyhow::Error) -> Value {
+    json!({ "error": format!("{error:#}"), "exit_code": code(error) })
+}
+
+/// Prints what the command line is not, or the help that it asks for.
+pub fn refuse(error: &clap::Error) {
     // Where standard error is closed there is nobody to tell.
     let _ = error.print();
-    let code = error.exit_code() as u8;
     if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
         let text = error.render().to_string();
         let text = text.trim_start_matches("error: ").trim_end();
-        println!("{}", json!({ "error": text, "exit_code": code }));
+        println!("{}", json!({ "error": text, "exit_code": error.exit_code() }));
     }
-    ExitCode::from(code)
 }
 
-fn code(error: &anyhow::Error) -> u8 {
+/// The exit code of an error.
+pub fn code(error: &anyhow::Error) -> u8 {
     for cause in error.chain() {
         if cause.is::<Interrupted>() {
-            return 130;
+            return INTERRUPTED;
         } else if cause.is::<Usage>() || cause.is::<RecipeError>() {
             return 2;
         } else if let Some(error) = cause.downcast_ref::<LoadError>() {

@@ -7,6 +7,13 @@ use bayesmesh::trainer::{Callback, EpochReport, Flow, StepReport};
 use bayesmesh_report::format_number;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::say;
+
+/// Standard error, where this process speaks.
+fn target() -> ProgressDrawTarget {
+    if say::speaks() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() }
+}
+
 /// A bar with rate and time left on standard error; silent where that is not a terminal.
 pub struct Progress {
     bar: ProgressBar,
@@ -19,7 +26,7 @@ pub struct Progress {
 impl Progress {
     /// A bar for a run that stands at `step` of `steps`, on what are called `examples`.
     pub fn new(step: usize, steps: usize, examples: &'static str) -> Self {
-        let bar = ProgressBar::with_draw_target(Some(steps as u64), ProgressDrawTarget::stderr());
+        let bar = ProgressBar::with_draw_target(Some(steps as u64), target());
         let style = "{bar:32} {pos}/{len} steps  {eta} left  {msg}";
         bar.set_style(ProgressStyle::with_template(style).expect("a valid template"));
         bar.set_position(step as u64);
@@ -59,7 +66,7 @@ pub struct Counter(ProgressBar);
 impl Counter {
     /// A bar for so many examples, which are called `examples`.
     pub fn new(count: usize, examples: &'static str) -> Self {
-        let bar = ProgressBar::with_draw_target(Some(count as u64), ProgressDrawTarget::stderr());
+        let bar = ProgressBar::with_draw_target(Some(count as u64), target());
         let style = "{bar:32} {pos}/{len} {msg} scored  {eta} left";
         bar.set_style(ProgressStyle::with_template(style).expect("a valid template"));
         bar.set_message(examples);

@@ -1,4 +1,45 @@
-//! Words and tables for people. They go to standard error; standard output is for results.
+//! Words and tables for people. They go to standard error; standard output is for results. Of the
+//! processes of a job only the first speaks.
+
+use std::mem;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+static SPEAKS: AtomicBool = AtomicBool::new(true);
+static WARNINGS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Says a line to people, as `eprintln!` does, where this process speaks.
+macro_rules! say {
+    ($($text:tt)*) => {
+        if $crate::say::speaks() {
+            eprintln!($($text)*);
+        }
+    };
+}
+
+pub(crate) use say;
+
+/// Whether this process speaks.
+pub fn speaks() -> bool {
+    SPEAKS.load(Ordering::Relaxed)
+}
+
+/// Lets this process speak, or keeps it quiet.
+#[cfg_attr(not(feature = "mpi"), allow(dead_code))]
+pub fn let_speak(speaks: bool) {
+    SPEAKS.store(speaks, Ordering::Relaxed);
+}
+
+/// Warns people. What a quiet process has to say waits until it is taken.
+pub fn warn(warning: String) {
+    say!("warning: {warning}");
+    WARNINGS.lock().unwrap_or_else(PoisonError::into_inner).push(warning);
+}
+
+/// The warnings since this was last asked.
+pub fn take_warnings() -> Vec<String> {
+    mem::take(&mut WARNINGS.lock().unwrap_or_else(PoisonError::into_inner))
+}
 
 /// A table with a header, columns as wide as they need to be, all but the first right-aligned.
 pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {

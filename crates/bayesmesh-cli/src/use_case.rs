@@ -90,7 +90,7 @@ pub trait UseCase: Sized {
     ) -> Report;
 
     /// `bayesmesh predict`; the result is what `--json` prints.
-    fn predict(run: &TrainedRun<Self>, arguments: &args::Predict) -> Result<Value>;
+    fn predict(run: &TrainedRun<'_, Self>, arguments: &args::Predict) -> Result<Value>;
 }
 
 /// Evaluates an expression with the use case of a recipe as a type: `for_use_case!(recipe, U =>

@@ -12,8 +12,8 @@
 //!   [`Reduce::Reproducible`] uses between ranks, so that the two compose to the same bits.
 //! - [`all_reduce_buckets`] reduces a long vector piece by piece; [`BucketReducer`] does it while
 //!   the caller computes the rest.
-//! - [`agree`](fn@agree) refuses ranks that were started with different things; [`NodeShared`] lets
-//!   one rank of a node read for all.
+//! - [`agree`](fn@agree) refuses ranks that were started with different things; [`gather_texts`]
+//!   tells each what the others say; [`NodeShared`] lets one rank of a node read for all.
 //!
 //! A rank that fails never leaves the others waiting: their pending and later calls return an
 //! error that names the rank and its reason.
@@ -45,6 +45,7 @@ pub mod mesh;
 pub mod mpi;
 pub mod node;
 pub mod reducer;
+mod texts;
 pub mod threads;
 pub mod tree;
 
@@ -57,5 +58,6 @@ pub use mesh::{Coordinates, Mesh, MeshComm, share};
 pub use mpi::MpiCommunicator;
 pub use node::{NodeShared, node_mesh, node_processors};
 pub use reducer::{BucketReducer, ReducerTime};
+pub use texts::gather_texts;
 pub use threads::ThreadCommunicator;
 pub use tree::TreeFold;

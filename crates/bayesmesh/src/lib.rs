@@ -25,7 +25,8 @@ pub mod trainer;
 #[cfg(feature = "mpi")]
 pub use bayesmesh_comm::mpi;
 pub use bayesmesh_comm::{
-    Communicator, Mesh, MeshComm, Operation, Reduce, agree, launch, node_mesh, threads,
+    CommError, Communicator, Mesh, MeshComm, Operation, Reduce, agree, gather_texts, launch,
+    node_mesh, threads,
 };
 pub use bayesmesh_kernels::memory;
 pub use bayesmesh_kernels::stream::{Purpose, Stream};

@@ -11,10 +11,11 @@ use crate::args;
 use crate::commands::TrainedRun;
 use crate::exit::Usage;
 use crate::recipe::{Data, Recipe};
+use crate::say::say;
 use crate::table_file::{self, TableFile, npy};
 
 /// Classifies test images with a trained run.
-pub fn predict(run: &TrainedRun<Classification>, arguments: &args::Predict) -> Result<Value> {
+pub fn predict(run: &TrainedRun<'_, Classification>, arguments: &args::Predict) -> Result<Value> {
     let out = &arguments.out;
     let format = TableFile::of(out)?;
     if arguments.every.is_some() || !arguments.quantiles.is_empty() {
@@ -32,13 +33,15 @@ pub fn predict(run: &TrainedRun<Classification>, arguments: &args::Predict) -> R
         TableFile::Csv => csv(&predictions),
         TableFile::Npy => numbers(&predictions),
     };
-    table_file::write(out, &bytes)?;
-    eprintln!("{} images: {}", images.len(), out.display());
+    if run.job.leads() {
+        table_file::write(out, &bytes)?;
+    }
+    say!("{} images: {}", images.len(), out.display());
     Ok(json!({ "out": out, "images": images.len(), "draws": draws, "columns": columns() }))
 }
 
 /// The recipe of the run with the images that were asked for.
-fn recipe_of(run: &TrainedRun<Classification>, arguments: &args::Predict) -> Result<Recipe> {
+fn recipe_of(run: &TrainedRun<'_, Classification>, arguments: &args::Predict) -> Result<Recipe> {
     let mut recipe = run.recipe.clone();
     if let Some(folder) = &arguments.input {
         let Some(folder) = folder.to_str() else {

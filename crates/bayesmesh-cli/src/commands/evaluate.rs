@@ -3,18 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use bayesmesh::Mesh;
 use bayesmesh::checkpoint::{Checkpoint, Store};
 use bayesmesh_report::format_number;
 use serde_json::{Value, json};
 
-use super::{mesh, train};
+use super::train;
 use crate::args;
-use crate::build::{TrainerOf, trainer};
+use crate::build::TrainerOf;
 use crate::exit::Usage;
+use crate::job::Job;
 use crate::recipe::Recipe;
 use crate::run::{MetricsTable, RunFolder};
-use crate::say;
+use crate::say::{self, say};
 use crate::use_case::{RunFacts, UseCase, for_use_case};
 
 /// The file of a run with its scores and what predictions need.
@@ -29,20 +29,27 @@ pub struct Finished {
 }
 
 /// A trained run, read from its folder.
-pub struct TrainedRun<U: UseCase> {
+pub struct TrainedRun<'a, U: UseCase> {
+    pub job: &'a Job,
     pub folder: RunFolder,
     pub recipe: Recipe,
     pub trainer: TrainerOf<U>,
 }
 
-impl<U: UseCase> TrainedRun<U> {
+impl<'a, U: UseCase> TrainedRun<'a, U> {
     /// Reads the last checkpoint of a run whose recipe has been read.
-    pub fn open(folder: RunFolder, recipe: Recipe, ranks: &args::Ranks) -> Result<Self> {
-        let mesh: Mesh = mesh(ranks, recipe.train.samples)?;
-        let mut trainer = trainer::<U>(&recipe, mesh, 1)?;
-        let (path, checkpoint) = latest_checkpoint(&folder)?;
+    pub fn open(
+        job: &'a Job,
+        folder: RunFolder,
+        recipe: Recipe,
+        ranks: &args::Ranks,
+    ) -> Result<Self> {
+        job.agree(&recipe.keys())?;
+        let mesh = job.mesh(ranks, recipe.train.samples)?;
+        let mut trainer = job.trainer::<U>(&recipe, mesh, 1)?;
+        let (path, checkpoint) = latest_checkpoint(job, &folder)?;
         trainer.restore(&checkpoint, &path)?;
-        Ok(Self { folder, recipe, trainer })
+        Ok(Self { job, folder, recipe, trainer })
     }
 
     /// What the last evaluation has written.
@@ -66,28 +73,47 @@ pub fn open_run(path: &Path) -> Result<(RunFolder, Recipe)> {
     Ok((folder, recipe))
 }
 
-/// The newest readable checkpoint of a run; a warning for each damaged one that is newer. Where all
-/// are damaged, the error of the newest.
-pub fn latest_checkpoint(folder: &RunFolder) -> Result<(PathBuf, Checkpoint)> {
-    let latest = Store::open(folder.checkpoints())?.latest()?;
-    let Some(found) = latest.found else {
-        let none = format!("{} has no checkpoint yet; train it first", folder.path().display());
-        return Err(latest.skipped.into_iter().next().map_or(Usage(none).into(), Into::into));
-    };
-    for problem in &latest.skipped {
-        eprintln!("warning: {problem}");
+/// The checkpoint that [`find_checkpoint`] finds in a run, which must have one.
+pub fn latest_checkpoint(job: &Job, folder: &RunFolder) -> Result<(PathBuf, Checkpoint)> {
+    find_checkpoint(job, &folder.checkpoints())?.ok_or_else(|| {
+        let path = folder.path().display();
+        Usage(format!("{path} has no checkpoint yet; train it first")).into()
+    })
+}
+
+/// The newest readable checkpoint in a folder, if there is any; a warning for each damaged one that
+/// is newer. Where all are damaged, the error of the newest. All processes read the one that the
+/// first finds.
+pub fn find_checkpoint(job: &Job, folder: &Path) -> Result<Option<(PathBuf, Checkpoint)>> {
+    let mut found = None;
+    let path = job.first(|| {
+        let latest = Store::open(folder)?.latest()?;
+        found = latest.found;
+        for problem in latest.skipped {
+            if found.is_none() {
+                return Err(problem.into());
+            }
+            say::warn(problem.to_string());
+        }
+        let path = found.as_ref().map(|(path, _)| path.to_string_lossy().into_owned());
+        Ok(path.unwrap_or_default())
+    })?;
+    match found {
+        None if !path.is_empty() => Ok(Some((PathBuf::from(&path), Checkpoint::load(&path)?))),
+        found => Ok(found),
     }
-    Ok(found)
 }
 
 /// Scores a run on its test data and writes its report anew.
-pub fn evaluate(arguments: &args::Evaluate) -> Result<Value> {
+pub fn evaluate(job: &Job, arguments: &args::Evaluate) -> Result<Value> {
     let (folder, recipe) = open_run(&arguments.run)?;
-    for_use_case!(recipe, U => score(TrainedRun::<U>::open(folder, recipe, &arguments.ranks)?, arguments.draws))
+    for_use_case!(recipe, U => {
+        score(TrainedRun::<U>::open(job, folder, recipe, &arguments.ranks)?, arguments.draws)
+    })
 }
 
-fn score<U: UseCase>(run: TrainedRun<U>, draws: Option<usize>) -> Result<Value> {
-    let TrainedRun { folder, recipe, trainer } = run;
+fn score<U: UseCase>(run: TrainedRun<'_, U>, draws: Option<usize>) -> Result<Value> {
+    let TrainedRun { job, folder, recipe, trainer } = run;
     let case = U::load(&recipe)?;
     let draws = draws.unwrap_or(recipe.evaluate.draws);
     if draws < U::LEAST_DRAWS {
@@ -96,13 +122,17 @@ fn score<U: UseCase>(run: TrainedRun<U>, draws: Option<usize>) -> Result<Value> 
             format!("a prediction needs at least {least} draws; use --draws {least} or more");
         return Err(Usage(message).into());
     }
+    job.pass_on_warnings()?;
     let finished = Finished { seconds: None, steps: 0 };
-    finish(&folder, &recipe, &case, &trainer, draws, finished)
+    let folder = job.leads().then_some(&folder);
+    finish(job, folder, &recipe, &case, &trainer, draws, finished)
 }
 
-/// Scores, report, table and JSON object of a trained network.
+/// Scores, report, table and JSON object of a trained network. All processes score; the one that
+/// has the folder writes and has a result.
 pub fn finish<U: UseCase>(
-    folder: &RunFolder,
+    job: &Job,
+    folder: Option<&RunFolder>,
     recipe: &Recipe,
     case: &U,
     trainer: &TrainerOf<U>,
@@ -110,8 +140,11 @@ pub fn finish<U: UseCase>(
     finished: Finished,
 ) -> Result<Value> {
     let assessment = case.assess(trainer, recipe, draws)?;
+    let Some(folder) = folder else {
+        return Ok(Value::Null);
+    };
     let digest = trainer.checkpoint().digest();
-    let mut facts = train::facts(recipe, case, trainer, &digest);
+    let mut facts = train::facts(job, recipe, case, trainer, &digest);
     if let Some(seconds) = finished.seconds.filter(|_| finished.steps > 0) {
         let rate =
             finished.steps as f64 * (recipe.train.samples * recipe.train.batch) as f64 / seconds;
@@ -140,10 +173,10 @@ pub fn finish<U: UseCase>(
     }
     folder.write(EVALUATION, format!("{evaluation:#}\n"))?;
 
-    eprintln!("\n{}", U::table(&assessment));
+    say!("\n{}", U::table(&assessment));
     if let Some(seconds) = finished.seconds {
-        eprintln!("trained in {}", say::seconds(seconds));
+        say!("trained in {}", say::seconds(seconds));
     }
-    eprintln!("report: {}", path.display());
+    say!("report: {}", path.display());
     Ok(result)
 }

@@ -1,6 +1,5 @@
 //! Writes down what happens in a run.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -34,7 +33,6 @@ pub struct Recorder {
     validation: Validation,
     best: f64,
     started: Instant,
-    interrupted: Arc<AtomicBool>,
     /// Why recording failed, for the caller: a callback can only stop the run.
     failure: Arc<Mutex<Option<anyhow::Error>>>,
 }
@@ -48,7 +46,6 @@ pub struct Recording {
     pub checkpoint_every: usize,
     pub keep: usize,
     pub validation: Validation,
-    pub interrupted: Arc<AtomicBool>,
 }
 
 impl Recorder {
@@ -86,7 +83,6 @@ impl Recorder {
             validation: recording.validation,
             best: best.unwrap_or(f64::INFINITY),
             started: Instant::now(),
-            interrupted: recording.interrupted,
             failure: Arc::default(),
         };
         let kind = if resumed { "resumed" } else { "started" };
@@ -176,7 +172,7 @@ impl Recorder {
             self.failure.lock().expect("nobody panics with it").get_or_insert(error);
             return Flow::Stop;
         }
-        if self.interrupted.load(Ordering::Relaxed) { Flow::Stop } else { Flow::Continue }
+        Flow::Continue
     }
 }
 

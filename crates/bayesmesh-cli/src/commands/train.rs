@@ -6,43 +6,54 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use bayesmesh::checkpoint::Store;
+use bayesmesh::checkpoint::{Checkpoint, Store};
+use bayesmesh::trainer::{Callback, Flow, StepReport};
 use bayesmesh::{Dataset, Length, Mesh, Posterior};
 use serde_json::{Value, json};
 
 use super::evaluate::{self, Finished};
 use super::record::{Recorder, Recording};
-use super::{free_folder, mesh, read_recipe};
+use super::{read_recipe, run_folder};
 use crate::args;
-use crate::build::{TrainerOf, trainer};
+use crate::build::TrainerOf;
 use crate::exit::{Interrupted, Usage};
+use crate::job::Job;
+use crate::memory;
 use crate::progress::Progress;
 use crate::recipe::Recipe;
 use crate::run::RunFolder;
+use crate::say::{self, say};
 use crate::use_case::{UseCase, for_use_case};
-use crate::{memory, say};
 
 /// The built-in demonstration.
-pub fn demo(arguments: args::Demo) -> Result<Value> {
+pub fn demo(job: &Job, arguments: args::Demo) -> Result<Value> {
     let recipe = Recipe::builtin("demo", &arguments.set)?;
-    let mesh = mesh(&arguments.ranks, recipe.train.samples)?;
-    let out = arguments.out.unwrap_or_else(|| free_folder("demo"));
-    for_use_case!(recipe, U => run::<U>(&recipe, mesh, &out, false))
+    let mesh = job.mesh(&arguments.ranks, recipe.train.samples)?;
+    let out = run_folder(job, arguments.out, "demo")?;
+    for_use_case!(recipe, U => run::<U>(job, &recipe, mesh, &out, false))
 }
 
 /// Trains a recipe.
-pub fn train(arguments: args::Train) -> Result<Value> {
+pub fn train(job: &Job, arguments: args::Train) -> Result<Value> {
     let recipe = read_recipe(&arguments.recipe, &arguments.set)?.located();
-    let mesh = mesh(&arguments.ranks, recipe.train.samples)?;
-    let out = arguments.out.unwrap_or_else(|| free_folder(&recipe.name));
-    for_use_case!(recipe, U => run::<U>(&recipe, mesh, &out, arguments.resume))
+    let mesh = job.mesh(&arguments.ranks, recipe.train.samples)?;
+    let out = run_folder(job, arguments.out, &recipe.name)?;
+    for_use_case!(recipe, U => run::<U>(job, &recipe, mesh, &out, arguments.resume))
 }
 
-/// Trains, or goes on with, the run in `out`, and scores it.
-pub fn run<U: UseCase>(recipe: &Recipe, mesh: Mesh, out: &Path, resume: bool) -> Result<Value> {
+/// Trains, or goes on with, the run in `out`, and scores it. The result is for the process that
+/// leads; the others have none.
+pub fn run<U: UseCase>(
+    job: &Job,
+    recipe: &Recipe,
+    mesh: Mesh,
+    out: &Path,
+    resume: bool,
+) -> Result<Value> {
+    job.agree(&recipe.keys())?;
     let case = U::load(recipe)?;
     if let Some(findings) = case.findings() {
-        eprintln!("{findings}");
+        say!("{findings}");
     }
     let epoch_steps = case.train().len() / recipe.train.batch;
     let length = match recipe.train.steps {
@@ -53,51 +64,77 @@ pub fn run<U: UseCase>(recipe: &Recipe, mesh: Mesh, out: &Path, resume: bool) ->
         Length::Steps(steps) => steps,
         Length::Epochs(epochs) => epochs * epoch_steps,
     };
-    let mut trainer = trainer::<U>(recipe, mesh, steps)?;
+    let mut trainer = job.trainer::<U>(recipe, mesh, steps)?;
     // No step, only the checks: what does not go together is refused before anything is written.
     trainer.fit(case.train(), None, Length::Steps(0))?;
 
-    let folder = match resume {
-        true => RunFolder::resume(out)?,
-        false => RunFolder::create(out)?,
+    let folder = match job.leads() {
+        false => None,
+        true if resume => Some(RunFolder::resume(out)?),
+        true => Some(RunFolder::create(out)?),
     };
-    match resume {
-        true => continue_run::<U>(&folder, recipe, &mut trainer)?,
-        false => {
-            folder.write("recipe.toml", recipe.to_toml())?;
+    if let Some(folder) = &folder {
+        if resume {
+            refuse_other_run(folder, recipe)?;
+        }
+        folder.write("recipe.toml", recipe.to_toml())?;
+    }
+    if resume {
+        match evaluate::find_checkpoint(job, &out.join("checkpoints"))? {
+            Some((path, checkpoint)) => {
+                trainer.restore(&checkpoint, &path)?;
+                say!("going on from step {} ({})", trainer.step(), path.display());
+            }
+            None => say!("no checkpoint yet: starting from the beginning"),
         }
     }
-    introduce(recipe, &trainer, &case, mesh, steps);
+    introduce(job, recipe, &trainer, &case, steps);
+    job.pass_on_warnings()?;
 
     let interrupted = interruption()?;
-    let recording = Recording {
-        steps,
-        done: trainer.step(),
-        epoch_steps,
-        checkpoint_every: recipe.checkpoint.every,
-        keep: recipe.checkpoint.keep,
-        validation: case.validation(trainer.loss()),
-        interrupted,
-    };
-    let recorder = Recorder::new(&folder, recording)?;
-    let failure = recorder.failure();
     let first = trainer.step();
-    let progress = Progress::new(first, steps, U::EXAMPLES);
-    trainer = trainer.with_callback(recorder).with_callback(progress);
+    let mut failure = None;
+    if let Some(folder) = &folder {
+        let recording = Recording {
+            steps,
+            done: first,
+            epoch_steps,
+            checkpoint_every: recipe.checkpoint.every,
+            keep: recipe.checkpoint.keep,
+            validation: case.validation(trainer.loss()),
+        };
+        let recorder = Recorder::new(folder, recording)?;
+        failure = Some(recorder.failure());
+        let progress = Progress::new(first, steps, U::EXAMPLES);
+        trainer = trainer.with_callback(recorder).with_callback(progress);
+    }
+    trainer = trainer.with_callback(StopWhen(interrupted));
     let started = Instant::now();
     let outcome = trainer.fit(case.train(), case.valid(), length);
     let seconds = started.elapsed().as_secs_f64();
     trainer = trainer.without_callbacks();
-    if let Some(error) = failure.lock().expect("nobody panics with it").take() {
+    if let Some(error) = failure.and_then(|f| f.lock().expect("nobody panics with it").take()) {
         return Err(error.context("the run could not be recorded and was stopped"));
     }
     outcome?;
-    Store::create(folder.checkpoints(), recipe.checkpoint.keep)?.save(&trainer.checkpoint())?;
+    job.pass_on_warnings()?;
+    if let Some(folder) = &folder {
+        Store::create(folder.checkpoints(), recipe.checkpoint.keep)?.save(&trainer.checkpoint())?;
+    }
     if trainer.step() < steps {
         return Err(stopped::<U>(&trainer, steps, out));
     }
     let finished = Finished { seconds: Some(seconds), steps: trainer.step() - first };
-    evaluate::finish(&folder, recipe, &case, &trainer, recipe.evaluate.draws, finished)
+    evaluate::finish(job, folder.as_ref(), recipe, &case, &trainer, recipe.evaluate.draws, finished)
+}
+
+/// Stops a run when the flag is set.
+struct StopWhen(Arc<AtomicBool>);
+
+impl Callback for StopWhen {
+    fn on_step(&mut self, _: &StepReport, _: &dyn Fn() -> Checkpoint) -> Flow {
+        if self.0.load(Ordering::Relaxed) { Flow::Stop } else { Flow::Continue }
+    }
 }
 
 fn stopped<U: UseCase>(trainer: &TrainerOf<U>, steps: usize, out: &Path) -> anyhow::Error {
@@ -124,7 +161,7 @@ fn interruption() -> Result<Arc<AtomicBool>> {
             if seen.swap(true, Ordering::Relaxed) {
                 std::process::exit(130);
             }
-            eprintln!("\nfinishing the step and writing a checkpoint; again to stop at once");
+            say!("\nfinishing the step and writing a checkpoint; again to stop at once");
         });
         interrupted
     });
@@ -132,35 +169,18 @@ fn interruption() -> Result<Arc<AtomicBool>> {
     Ok(interrupted.clone())
 }
 
-/// Puts the trainer where the last readable checkpoint is. Refuses a recipe that differs in what
-/// the run is.
-fn continue_run<U: UseCase>(
-    folder: &RunFolder,
-    recipe: &Recipe,
-    trainer: &mut TrainerOf<U>,
-) -> Result<()> {
+/// Refuses a recipe that differs from that of the run in what the run is.
+fn refuse_other_run(folder: &RunFolder, recipe: &Recipe) -> Result<()> {
     let saved = Recipe::load(&folder.recipe(), &[])?;
-    if let Some(key) = first_difference(&saved, recipe) {
-        return Err(Usage(format!(
+    match first_difference(&saved, recipe) {
+        None => Ok(()),
+        Some(key) => Err(Usage(format!(
             "the run in {} has another `{key}` than this recipe; a run goes on with its own: \
              use its recipe.toml",
             folder.path().display()
         ))
-        .into());
+        .into()),
     }
-    folder.write("recipe.toml", recipe.to_toml())?;
-    let latest = Store::open(folder.checkpoints())?.latest()?;
-    for problem in &latest.skipped {
-        eprintln!("warning: {problem}");
-    }
-    match latest.found {
-        Some((path, checkpoint)) => {
-            trainer.restore(&checkpoint, &path)?;
-            eprintln!("going on from step {} ({})", trainer.step(), path.display());
-        }
-        None => eprintln!("no checkpoint yet: starting from the beginning"),
-    }
-    Ok(())
 }
 
 /// The first key in which two recipes are not the same run. How long it lasts, how it is divided
@@ -175,60 +195,50 @@ fn first_difference(saved: &Recipe, recipe: &Recipe) -> Option<String> {
         recipe.train.load_delay_ms = saved.train.load_delay_ms;
         recipe.evaluate = saved.evaluate.clone();
         recipe.checkpoint = saved.checkpoint.clone();
-        recipe.to_toml()
+        recipe.keys()
     };
     let (saved, recipe) = (comparable(saved), comparable(recipe));
-    let mut section = "";
-    for (old, new) in saved.lines().zip(recipe.lines()) {
-        if new.starts_with('[') {
-            section = new.trim_matches(['[', ']']);
-        }
-        if old != new {
-            // A key that is not set is a comment that begins with it.
-            let key = new.trim_start_matches("# ").split([' ', '=']).next().unwrap_or(new);
-            return Some(format!("{section}.{key}").trim_start_matches('.').to_owned());
-        }
-    }
-    (saved != recipe).then(|| section.to_owned())
+    let other = recipe.iter().find(|pair| !saved.contains(pair));
+    let other = other.or_else(|| saved.iter().find(|pair| !recipe.contains(pair)));
+    other.map(|(key, _)| key.clone())
 }
 
 /// Says what is going to happen.
 fn introduce<U: UseCase>(
+    job: &Job,
     recipe: &Recipe,
     trainer: &TrainerOf<U>,
     case: &U,
-    mesh: Mesh,
     steps: usize,
 ) {
+    let mesh = trainer.settings().mesh;
     let train = &recipe.train;
     let parameters = trainer.posterior().parameters();
     let weights: usize = parameters.slots().iter().map(|slot| slot.len()).sum();
     let memory = memory::predicted_per_rank::<U>(recipe, trainer.posterior(), mesh);
     let threads = trainer.settings().threads_per_rank();
-    eprintln!(
-        "{}: {weights} weights, {} trainable numbers",
-        recipe.name,
-        parameters.values().len()
-    );
-    eprintln!("  data    {}", case.describe());
-    eprintln!(
+    say!("{}: {weights} weights, {} trainable numbers", recipe.name, parameters.values().len());
+    say!("  data    {}", case.describe());
+    say!(
         "  train   {steps} steps of {} {}, {} draws each",
         train.batch,
         U::EXAMPLES,
         train.samples
     );
-    eprintln!(
-        "  mesh    {mesh} (samples x data, {}): {} thread-ranks, threads each: {threads}",
+    say!(
+        "  mesh    {mesh} (samples x data, {}): {} {}, threads each: {threads}",
         mesh.strategy(),
-        mesh.size()
+        mesh.size(),
+        job.kind()
     );
-    eprintln!("  seed    {}", train.seed);
-    eprintln!("  device  {:?}", parameters.device());
-    eprintln!("  memory  about {} a rank, beside the program and the data", say::bytes(memory));
+    say!("  seed    {}", train.seed);
+    say!("  device  {:?}", parameters.device());
+    say!("  memory  about {} a rank, beside the program and the data", say::bytes(memory));
 }
 
 /// The facts for the report and the JSON object.
 pub fn facts<U: UseCase>(
+    job: &Job,
     recipe: &Recipe,
     case: &U,
     trainer: &TrainerOf<U>,
@@ -239,7 +249,7 @@ pub fn facts<U: UseCase>(
     let facts = [
         ("Recipe", recipe.name.clone()),
         ("Data", case.source(recipe)),
-        ("Mesh", format!("{} (samples × data, {strategy}), thread-ranks", settings.mesh)),
+        ("Mesh", format!("{} (samples × data, {strategy}), {}", settings.mesh, job.kind())),
         ("Threads per rank", settings.threads_per_rank().to_string()),
         ("Device", format!("{:?}", trainer.posterior().parameters().device())),
         (

@@ -10,6 +10,7 @@ use super::assess::in_mw;
 use crate::args;
 use crate::commands::TrainedRun;
 use crate::exit::Usage;
+use crate::say::say;
 use crate::table_file::{self, TableFile, npy};
 
 /// The quantiles that are written unless others are asked for.
@@ -26,7 +27,7 @@ struct Rows {
 }
 
 /// Forecasts with a trained run.
-pub fn predict(run: &TrainedRun<Forecast>, arguments: &args::Predict) -> Result<Value> {
+pub fn predict(run: &TrainedRun<'_, Forecast>, arguments: &args::Predict) -> Result<Value> {
     let out = &arguments.out;
     let format = TableFile::of(out)?;
     let Some(file) = &arguments.input else {
@@ -49,7 +50,7 @@ pub fn predict(run: &TrainedRun<Forecast>, arguments: &args::Predict) -> Result<
     let noise = noise(run)?;
     let (series, repairs) = load::read(file)?;
     if !repairs.is_clean() {
-        eprintln!("{repairs}");
+        say!("{repairs}");
     }
     let inputs = forecast.inputs;
     if series.step_seconds != forecast.series.step_seconds {
@@ -106,13 +107,15 @@ pub fn predict(run: &TrainedRun<Forecast>, arguments: &args::Predict) -> Result<
         TableFile::Csv => rows.csv(),
         TableFile::Npy => rows.npy(),
     };
-    table_file::write(out, &bytes)?;
-    eprintln!("{} forecasts of {} values: {}", starts.len(), forecast.outputs, out.display());
+    if run.job.leads() {
+        table_file::write(out, &bytes)?;
+    }
+    say!("{} forecasts of {} values: {}", starts.len(), forecast.outputs, out.display());
     Ok(json!({ "out": out, "forecasts": starts.len(), "draws": draws, "columns": rows.columns }))
 }
 
 /// The noise of each lead time, in MW, as the last evaluation found it.
-fn noise(run: &TrainedRun<Forecast>) -> Result<Vec<f64>> {
+fn noise(run: &TrainedRun<'_, Forecast>) -> Result<Vec<f64>> {
     let remedy = || run.not_scored();
     let evaluation = run.evaluation()?;
     let noise = evaluation["noise_mw"].as_array().with_context(remedy)?;

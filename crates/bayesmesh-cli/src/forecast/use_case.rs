@@ -172,7 +172,7 @@ impl UseCase for Forecast {
         report::report(recipe, self, assessment, metrics, facts)
     }
 
-    fn predict(run: &TrainedRun<Self>, arguments: &args::Predict) -> Result<Value> {
+    fn predict(run: &TrainedRun<'_, Self>, arguments: &args::Predict) -> Result<Value> {
         predict::predict(run, arguments)
     }
 }

@@ -149,6 +149,23 @@ impl Recipe {
         write::document(&table)
     }
 
+    /// Every key that is set, e.g. `train.batch`, with its value in TOML, in the order of the
+    /// resolved form.
+    pub fn keys(&self) -> Vec<(String, String)> {
+        let mut section = String::new();
+        let mut keys = Vec::new();
+        for line in self.to_toml().lines() {
+            if let Some(name) = line.strip_prefix('[') {
+                section = name.trim_end_matches(']').to_owned() + ".";
+            } else if let Some((key, value)) = line.split_once(" = ")
+                && !line.starts_with('#')
+            {
+                keys.push((format!("{section}{key}"), value.to_owned()));
+            }
+        }
+        keys
+    }
+
     /// The same with full paths, so that its resolved form can be used from any working directory.
     #[must_use]
     pub fn located(mut self) -> Self {

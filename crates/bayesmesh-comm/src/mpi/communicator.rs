@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
-use super::failure::Job;
+use super::failure::{EXIT_CODE, Job};
 use super::raw::{Element, RawComm};
 use crate::call::Call;
 use crate::communicator::{Communicator, Operation, Reduce};
@@ -186,7 +186,7 @@ impl Communicator for MpiCommunicator {
     }
 
     fn abort(&self, reason: &str) {
-        self.seat.job.fail(reason)
+        self.seat.job.fail(reason, EXIT_CODE)
     }
 }
 

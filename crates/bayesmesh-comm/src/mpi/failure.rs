@@ -12,8 +12,8 @@ const LISTEN: Duration = Duration::from_millis(100);
 const QUIET: Duration = Duration::from_secs(3);
 /// How long the launcher gets to pass the message on before it is asked to end everything.
 const PASS_ON: Duration = Duration::from_millis(300);
-/// What the job ends with.
-const EXIT_CODE: u8 = 1;
+/// What the job ends with, unless its program says otherwise.
+pub(super) const EXIT_CODE: u8 = 1;
 
 /// The job this process is a rank of.
 #[derive(Debug)]
@@ -35,8 +35,9 @@ impl Job {
         self.concurrent
     }
 
-    /// Says that this rank failed and why, unless another one says that it did, and ends the job.
-    pub fn fail(&self, reason: &str) -> ! {
+    /// Says that this rank failed and why, unless another one says that it did, and ends the job
+    /// with the code.
+    pub fn fail(&self, reason: &str, code: u8) -> ! {
         // A second thread that fails waits here for the end.
         let _first = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
         if self.speaks() {
@@ -50,7 +51,7 @@ impl Job {
                 sleep(Duration::from_millis(10));
             }
         }
-        raw::abort(EXIT_CODE)
+        raw::abort(code)
     }
 
     /// Whether this rank is the one to say why the job ends: nobody failed before, and no lower

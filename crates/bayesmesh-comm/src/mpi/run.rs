@@ -6,7 +6,7 @@ use std::panic::{self, AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::communicator::MpiCommunicator;
-use super::failure::Job;
+use super::failure::{EXIT_CODE, Job};
 use super::raw::{self, RawComm};
 use crate::communicator::Communicator;
 use crate::error::StartError;
@@ -35,6 +35,15 @@ static PANIC: Mutex<Option<String>> = Mutex::new(None);
 pub fn run<T, E: Display>(
     body: impl FnOnce(&MpiCommunicator) -> Result<T, E>,
 ) -> Result<T, StartError> {
+    run_with_code(|_| EXIT_CODE, body)
+}
+
+/// [`run`], where the job ends with the code of the error that a body returns. Launchers make it
+/// their own exit code.
+pub fn run_with_code<T, E: Display>(
+    code: impl FnOnce(&E) -> u8,
+    body: impl FnOnce(&MpiCommunicator) -> Result<T, E>,
+) -> Result<T, StartError> {
     let concurrent = raw::start()?;
     let world = RawComm::world()?;
     if let Some(launched) = launch::ranks().filter(|&ranks| ranks > 1 && world.size() == 1) {
@@ -52,15 +61,13 @@ pub fn run<T, E: Display>(
             previous(info);
         }
     }));
-    let outcome =
-        catch_unwind(AssertUnwindSafe(|| body(&world).map_err(|error| error.to_string())));
-    let value = match outcome {
+    let value = match catch_unwind(AssertUnwindSafe(|| body(&world))) {
         Ok(Ok(value)) => value,
-        Ok(Err(reason)) => world.abort_now(&reason),
-        Err(payload) => world.abort_now(&last_panic().unwrap_or_else(|| text(&*payload))),
+        Ok(Err(error)) => job.fail(&error.to_string(), code(&error)),
+        Err(payload) => job.fail(&last_panic().unwrap_or_else(|| text(&*payload)), EXIT_CODE),
     };
     if let Err(error) = world.finish() {
-        world.abort_now(&error.to_string());
+        job.fail(&error.to_string(), EXIT_CODE);
     }
     drop(panic::take_hook());
     // A thread that panicked without anybody's noticing.
@@ -70,13 +77,6 @@ pub fn run<T, E: Display>(
     drop((world, job));
     raw::end()?;
     Ok(value)
-}
-
-impl MpiCommunicator {
-    fn abort_now(&self, reason: &str) -> ! {
-        self.abort(reason);
-        unreachable!("the job has ended")
-    }
 }
 
 /// `panicked at file:line:column: message`.

@@ -109,7 +109,8 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     /// Makes the trainer one rank of the job that `world` connects. Collective, as from then on are
     /// [`fit`](Self::fit), [`predict`](Self::predict), [`evaluate`](Self::evaluate) and
     /// [`on_mesh`](Self::on_mesh): every rank calls them with equal settings, state and data, and
-    /// does its part of the work.
+    /// does its part of the work. An error of one rank must end the job, as it does where the rank
+    /// returns it from the body of `threads::run` or `mpi::run`.
     ///
     /// The rank works on as many threads as the settings say, by default on its part of the
     /// processors of its node.
@@ -284,15 +285,10 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         let course = self.course(train.len(), length)?;
         let threads = self.settings.threads_per_rank();
         let mesh = MeshComm::new(self.settings.mesh, world)?;
-        let outcome = self.node_feed(&mesh, train, &course).and_then(|feed| {
-            while_loading(feed.loaders(), || {
-                with_threads(threads, || self.run(&mesh, &feed, train, valid, &course))
-            })
-        });
-        if let Err(error) = &outcome {
-            mesh.world.abort(&error.to_string());
-        }
-        outcome
+        let feed = self.node_feed(&mesh, train, &course)?;
+        while_loading(feed.loaders(), || {
+            with_threads(threads, || self.run(&mesh, &feed, train, valid, &course))
+        })
     }
 
     /// Predicts with `draws` draws, spread over the ranks.

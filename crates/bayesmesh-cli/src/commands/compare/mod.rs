@@ -11,11 +11,13 @@ use bayesmesh::Mesh;
 use bayesmesh::checkpoint::create_folder;
 use serde_json::{Value, json};
 
-use super::{mesh, read_recipe, train};
+use super::{read_recipe, train};
 use crate::args;
 use crate::exit::Usage;
+use crate::job::Job;
 use crate::recipe::Recipe;
 use crate::run::{MetricsTable, RunFolder};
+use crate::say::say;
 use crate::table_file;
 use crate::use_case::{UseCase as _, for_use_case};
 use plan::{Plan, Variant};
@@ -32,7 +34,7 @@ pub struct Finished {
 }
 
 /// Trains every variant with every seed, and writes what they came to beside them.
-pub fn compare(arguments: &args::Compare) -> Result<Value> {
+pub fn compare(job: &Job, arguments: &args::Compare) -> Result<Value> {
     let base = read_recipe(&arguments.recipe, &arguments.set)?.located();
     let plan = Plan::new(&arguments.vary, base.train.seed, arguments.seeds)?;
     let recipes = recipes(arguments, &plan)?;
@@ -47,19 +49,23 @@ pub fn compare(arguments: &args::Compare) -> Result<Value> {
         let mut of_variant = Vec::new();
         for (recipe, &seed) in recipes.iter().zip(&plan.seeds) {
             number += 1;
-            eprintln!("\n[{number}/{runs}] {}, seed {seed}", variant.name);
-            let mesh = mesh(&arguments.ranks, recipe.train.samples)?;
+            say!("\n[{number}/{runs}] {}, seed {seed}", variant.name);
+            let mesh = job.mesh(&arguments.ranks, recipe.train.samples)?;
             let folder = out.join(variant.folder()).join(format!("seed-{seed}"));
-            let result = once(recipe, mesh, &folder).with_context(|| {
+            once(job, recipe, mesh, &folder).with_context(|| {
                 format!(
                     "the comparison in {} is not finished; the same command goes on",
                     out.display()
                 )
             })?;
-            let metrics = MetricsTable::read(RunFolder::open(&folder)?.metrics())?;
-            of_variant.push(Finished { result, metrics });
+            if job.leads() {
+                of_variant.push(Finished::read(&folder)?);
+            }
         }
         finished.push(of_variant);
+    }
+    if !job.leads() {
+        return Ok(Value::Null);
     }
     let main = for_use_case!(base, U => U::MAIN_SCORES);
     let summary = Summary::new(&plan, &finished);
@@ -80,7 +86,7 @@ pub fn compare(arguments: &args::Compare) -> Result<Value> {
     });
     write("compare.json", format!("{result:#}\n"))?;
     println!("{}", summary.table(main));
-    eprintln!("report: {}", report.display());
+    say!("report: {}", report.display());
     Ok(result)
 }
 
@@ -99,9 +105,17 @@ fn recipes(arguments: &args::Compare, plan: &Plan) -> Result<Vec<Vec<Recipe>>> {
 
 /// Trains a recipe in a folder, goes on where it was interrupted, or does nothing where it is
 /// finished.
-fn once(recipe: &Recipe, mesh: Mesh, out: &Path) -> Result<Value> {
-    let begun = out.join("recipe.toml").exists();
-    if begun && out.join(RESULT).exists() {
+fn once(job: &Job, recipe: &Recipe, mesh: Mesh, out: &Path) -> Result<()> {
+    const FINISHED: &str = "finished";
+    const BEGUN: &str = "begun";
+    let state = job.first(|| {
+        let begun = out.join("recipe.toml").exists();
+        if !begun || !out.join(RESULT).exists() {
+            if let Some(parent) = out.parent() {
+                create_folder(parent)?;
+            }
+            return Ok(if begun { BEGUN } else { "new" }.to_owned());
+        }
         if Recipe::load(&RunFolder::open(out)?.recipe(), &[])? != *recipe {
             return Err(Usage(format!(
                 "{} holds a run of another recipe; compare in another folder with --out, or remove \
@@ -110,15 +124,28 @@ fn once(recipe: &Recipe, mesh: Mesh, out: &Path) -> Result<Value> {
             ))
             .into());
         }
-        eprintln!("finished before: {}", out.display());
-    } else {
-        if let Some(parent) = out.parent() {
-            create_folder(parent)?;
-        }
-        let result = for_use_case!(recipe, U => train::run::<U>(recipe, mesh, out, begun))?;
+        Ok(FINISHED.to_owned())
+    })?;
+    if state == FINISHED {
+        say!("finished before: {}", out.display());
+        return Ok(());
+    }
+    let begun = state == BEGUN;
+    let result = for_use_case!(recipe, U => train::run::<U>(job, recipe, mesh, out, begun))?;
+    if job.leads() {
         RunFolder::open(out)?.write(RESULT, format!("{result:#}\n"))?;
     }
-    // Read back in either case: the last digit of a number can change on the way through a file.
-    serde_json::from_str(&RunFolder::open(out)?.read(RESULT)?)
-        .with_context(|| format!("{}/{RESULT} is damaged; remove it to train again", out.display()))
+    Ok(())
+}
+
+impl Finished {
+    /// Read back also where the run has just ended: the last digit of a number can change on the
+    /// way through a file.
+    fn read(out: &Path) -> Result<Self> {
+        let folder = RunFolder::open(out)?;
+        let result = serde_json::from_str(&folder.read(RESULT)?).with_context(|| {
+            format!("{}/{RESULT} is damaged; remove it to train again", out.display())
+        })?;
+        Ok(Self { result, metrics: MetricsTable::read(folder.metrics())? })
+    }
 }

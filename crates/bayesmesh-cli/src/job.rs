@@ -1,0 +1,217 @@
+//! The processes that do a command together.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Result;
+use bayesmesh::{Communicator, Mesh, agree, gather_texts, launch, node_mesh};
+
+use crate::args::Ranks;
+use crate::build::{TrainerOf, trainer};
+use crate::exit::{self, Usage};
+use crate::recipe::Recipe;
+use crate::say::{self, say};
+use crate::use_case::UseCase;
+
+/// This process alone, with threads as ranks, or the processes of an MPI job, each one rank. They
+/// all do the same commands; only the first speaks and writes.
+#[derive(Clone, Debug)]
+pub struct Job {
+    world: Option<Arc<dyn Communicator>>,
+}
+
+/// Runs a program as one process, or as one of those that `mpirun` or `srun` started together.
+///
+/// The program returns the exit code that all processes end with, or why this one failed.
+pub fn run(json: bool, program: impl FnOnce(&Job) -> Result<u8>) -> ExitCode {
+    if !launch::is_launched() {
+        return match program(&Job { world: None }) {
+            Ok(code) => ExitCode::from(code),
+            Err(error) => exit::report(&error, json),
+        };
+    }
+    launched(json, program)
+}
+
+#[cfg(feature = "mpi")]
+fn launched(json: bool, program: impl FnOnce(&Job) -> Result<u8>) -> ExitCode {
+    use bayesmesh::mpi;
+
+    /// An error with its causes, as `mpi::run` prints it.
+    struct Failure(anyhow::Error);
+
+    impl std::fmt::Display for Failure {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            write!(f, "{:#}", self.0)
+        }
+    }
+
+    let body = |world: &mpi::MpiCommunicator| {
+        let job = Job { world: Some(Arc::new(world.clone())) };
+        say::let_speak(job.leads());
+        let arguments: Vec<String> = std::env::args().skip(1).collect();
+        let outcome = job
+            .agree(&[
+                ("version of the program", env!("CARGO_PKG_VERSION").to_owned()),
+                ("command line", arguments.join(" ")),
+            ])
+            .and_then(|()| program(&job));
+        outcome.map_err(|error| {
+            if json && job.leads() {
+                println!("{}", exit::json(&error));
+            }
+            Failure(error)
+        })
+    };
+    match mpi::run_with_code(|failure: &Failure| exit::code(&failure.0), body) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => exit::report(&error.into(), json),
+    }
+}
+
+#[cfg(not(feature = "mpi"))]
+fn launched(json: bool, _program: impl FnOnce(&Job) -> Result<u8>) -> ExitCode {
+    // Each would do the whole work, and all would write into one folder.
+    let ranks = launch::ranks().unwrap_or(1);
+    let error = Usage(format!(
+        "this program was started as {ranks} processes, by mpirun or srun, but was built without \
+         MPI: build it with `--features mpi` (docs/cluster.md), or start it once and use --ranks \
+         or --mesh"
+    ));
+    exit::report(&error.into(), json)
+}
+
+impl Job {
+    /// Whether this process speaks and writes.
+    pub fn leads(&self) -> bool {
+        self.world.as_ref().is_none_or(|world| world.rank() == 0)
+    }
+
+    /// Refuses a command that only one process can do.
+    pub fn refuse(&self, command: &str) -> Result<()> {
+        match &self.world {
+            None => Ok(()),
+            Some(world) => Err(Usage(format!(
+                "`bayesmesh {command}` is for one process, but this is one of {}: start it without \
+                 mpirun or srun",
+                world.size()
+            ))
+            .into()),
+        }
+    }
+
+    /// What ranks are, for people.
+    pub fn kind(&self) -> &'static str {
+        if self.world.is_some() { "MPI ranks" } else { "thread-ranks" }
+    }
+
+    /// The mesh that was asked for. Otherwise, on threads, one sample rank for every processor, but
+    /// no more ranks than draws; in a job samples within the nodes and data across, with the
+    /// samples of a node divided further where there are more ranks than draws.
+    pub fn mesh(&self, asked: &Ranks, draws: usize) -> Result<Mesh> {
+        let usage = |error: &dyn ToString| Usage(error.to_string());
+        let Some(world) = &self.world else {
+            return match (asked.mesh, asked.ranks) {
+                (Some(mesh), _) => Ok(mesh),
+                (None, Some(n)) => Ok(Mesh::samples(n).map_err(|error| usage(&error))?),
+                (None, None) => {
+                    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+                    Ok(Mesh::samples(processors.min(draws).max(1)).expect("at least one rank"))
+                }
+            };
+        };
+        let size = world.size();
+        if let Some(ranks) = asked.ranks {
+            return Err(Usage(format!(
+                "--ranks {ranks} is for threads; this job has {size} processes as ranks: leave it \
+                 out, or arrange them with --mesh"
+            ))
+            .into());
+        }
+        match asked.mesh {
+            Some(mesh) if mesh.size() == size => Ok(mesh),
+            Some(mesh) => Err(Usage(format!(
+                "--mesh {mesh} has {} ranks, but this job has {size} processes",
+                mesh.size()
+            ))
+            .into()),
+            None => {
+                let node = node_mesh(&**world)?.samples_size();
+                let samples = most_samples(node, draws);
+                Ok(Mesh::new(samples, size / samples).map_err(|error| usage(&error))?)
+            }
+        }
+    }
+
+    /// The trainer that a recipe describes, at step zero, for this process's part of the work.
+    pub fn trainer<U: UseCase>(
+        &self,
+        recipe: &Recipe,
+        mesh: Mesh,
+        steps: usize,
+    ) -> Result<TrainerOf<U>> {
+        let trainer = trainer::<U>(recipe, mesh, steps)?;
+        match &self.world {
+            None => Ok(trainer),
+            Some(world) => Ok(trainer.with_world(world.clone())?),
+        }
+    }
+
+    /// Refuses processes that were given different things, on all of them. Collective.
+    pub fn agree(&self, values: &[(impl AsRef<str>, String)]) -> Result<()> {
+        match &self.world {
+            None => Ok(()),
+            Some(world) => Ok(agree(&**world, values).map_err(bayesmesh::Error::from)?),
+        }
+    }
+
+    /// The text of the first process, which alone makes it. Collective.
+    pub fn first(&self, text: impl FnOnce() -> Result<String>) -> Result<String> {
+        let own = if self.leads() { vec![text()?] } else { Vec::new() };
+        let first = self.gather(own)?.into_iter().next().and_then(|texts| texts.into_iter().next());
+        Ok(first.expect("the first process brings one"))
+    }
+
+    /// Lets the first process say the warnings of the others that it has not said itself.
+    /// Collective.
+    pub fn pass_on_warnings(&self) -> Result<()> {
+        let all = self.gather(say::take_warnings())?;
+        let mut said = all[0].clone();
+        for (rank, warnings) in all.iter().enumerate().skip(1) {
+            for warning in warnings {
+                if !said.contains(warning) {
+                    say!("warning: rank {rank} of {}: {warning}", all.len());
+                    said.push(warning.clone());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn gather(&self, texts: Vec<String>) -> Result<Vec<Vec<String>>> {
+        match &self.world {
+            None => Ok(vec![texts]),
+            Some(world) => Ok(gather_texts(&**world, &texts).map_err(bayesmesh::Error::from)?),
+        }
+    }
+}
+
+/// Of `node` ranks the most that can share `draws` draws, in equal groups.
+fn most_samples(node: usize, draws: usize) -> usize {
+    let fits = |&samples: &usize| samples <= draws && node.is_multiple_of(samples);
+    (1..=node).rev().find(fits).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_ranks_than_draws_divide_the_data_too() {
+        assert_eq!(most_samples(4, 8), 4);
+        assert_eq!(most_samples(8, 4), 4);
+        assert_eq!(most_samples(6, 4), 3);
+        assert_eq!(most_samples(7, 4), 1);
+        assert_eq!(most_samples(1, 1), 1);
+    }
+}
