@@ -11,7 +11,7 @@ use std::str::FromStr;
 use crate::{install, is_installed, run};
 
 /// The crates that have parts or tests for MPI only.
-const FEATURES: &str = "bayesmesh-comm/mpi,bayesmesh/mpi,bayesmesh-models/mpi";
+const FEATURES: &str = "bayesmesh-comm/mpi,bayesmesh/mpi,bayesmesh-models/mpi,bayesmesh-cli/mpi";
 
 /// An MPI library, by its Debian packages.
 #[derive(Clone, Copy)]
@@ -63,14 +63,16 @@ impl Library {
     }
 }
 
-/// Runs the tests of communication and of training under `mpirun`, on 1 to 4 ranks.
+/// Runs the tests of communication, training and the program under `mpirun`, on 1 to 4 ranks.
 pub fn test(library: Library) -> Result<(), String> {
     install(library.packages(), || library.compiler().is_some() && has_clang())?;
     let Some(mut test) = library.cargo("test") else {
         eprintln!("xtask: no MPI here ({}); its tests skip", library.packages().join(", "));
         return Ok(());
     };
-    test.args(["--test", "mpi_tests", "--test", "mpi_training_tests"]);
+    for name in ["mpi_tests", "mpi_training_tests", "mpi_program_tests"] {
+        test.args(["--test", name]);
+    }
     run(test)
 }
 

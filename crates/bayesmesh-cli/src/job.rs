@@ -4,12 +4,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Result;
-use bayesmesh::{Communicator, Mesh, agree, gather_texts, launch, node_mesh};
+use bayesmesh::{Communicator, Mesh, agree, gather_texts, launch, node_mesh, node_processors};
 
 use crate::args::Ranks;
 use crate::build::{TrainerOf, trainer};
 use crate::exit::{self, Usage};
 use crate::recipe::Recipe;
+use crate::run::host;
 use crate::say::{self, say};
 use crate::use_case::UseCase;
 
@@ -105,6 +106,11 @@ impl Job {
         if self.world.is_some() { "MPI ranks" } else { "thread-ranks" }
     }
 
+    /// What starts a job like this one, before the command.
+    pub fn launcher(&self) -> String {
+        self.world.as_ref().map_or_else(String::new, |world| format!("mpirun -n {} ", world.size()))
+    }
+
     /// The mesh that was asked for. Otherwise, on threads, one sample rank for every processor, but
     /// no more ranks than draws; in a job samples within the nodes and data across, with the
     /// samples of a node divided further where there are more ranks than draws.
@@ -151,10 +157,20 @@ impl Job {
         steps: usize,
     ) -> Result<TrainerOf<U>> {
         let trainer = trainer::<U>(recipe, mesh, steps)?;
-        match &self.world {
-            None => Ok(trainer),
-            Some(world) => Ok(trainer.with_world(world.clone())?),
+        let Some(world) = &self.world else {
+            return Ok(trainer);
+        };
+        let processors = node_processors(&**world)?;
+        if processors.ranks > processors.count {
+            say::warn(format!(
+                "{} ranks share {} processors on {}: they will wait for each other; start fewer, or \
+                 give each its own (docs/cluster.md)",
+                processors.ranks,
+                processors.count,
+                host::name()
+            ));
         }
+        Ok(trainer.with_world(world.clone())?)
     }
 
     /// Refuses processes that were given different things, on all of them. Collective.

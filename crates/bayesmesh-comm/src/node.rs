@@ -101,19 +101,34 @@ pub fn node_mesh(world: &dyn Communicator) -> Result<Mesh, CommError> {
     Ok(Mesh::new(samples, data).expect("a world has ranks"))
 }
 
-/// How many processors are there for this rank: those it may run on, divided by the ranks of its
-/// node that may run on the same ones; at least one. Collective.
+/// The processors that a rank may run on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Processors {
+    /// How many they are.
+    pub count: usize,
+    /// The ranks of the node that may run on the same ones, this one included.
+    pub ranks: usize,
+}
+
+impl Processors {
+    /// How many there are for this rank: its part, and at least one.
+    pub fn each(self) -> usize {
+        (self.count / self.ranks).max(1)
+    }
+}
+
+/// The processors of this rank. Collective.
 ///
 /// A launcher may bind every rank to processors of its own, or leave all of a node to all.
-pub fn node_processors(world: &dyn Communicator) -> Result<usize, CommError> {
+pub fn node_processors(world: &dyn Communicator) -> Result<Processors, CommError> {
     let node = world.split_node()?;
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let count = std::thread::available_parallelism().map_or(1, usize::from);
     // Which ones, where the system tells; the bytes of a text are exact in floats.
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("Cpus_allowed:")).unwrap_or_default();
     let own: Vec<f32> = line.bytes().map(f32::from).collect();
-    let sharing = node.all_gather(&own)?.iter().filter(|other| **other == own).count();
-    Ok((processors / sharing).max(1))
+    let ranks = node.all_gather(&own)?.iter().filter(|other| **other == own).count();
+    Ok(Processors { count, ranks })
 }
 
 /// Samples and data for ranks on the nodes of these names.

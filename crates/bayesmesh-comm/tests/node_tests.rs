@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bayesmesh_comm::{
-    CommError, Communicator, Mesh, NodeShared, RunError, node_mesh, node_processors,
+    CommError, Communicator, Mesh, NodeShared, Processors, RunError, node_mesh, node_processors,
 };
 use common::{ranks, values};
 
@@ -66,7 +66,8 @@ fn threads_are_on_one_node() {
 fn ranks_divide_the_processors_of_their_node() {
     let all = std::thread::available_parallelism().map_or(1, usize::from);
     for size in [1, 2, 3] {
-        let each = ranks(size, |comm| node_processors(comm)).unwrap();
-        assert_eq!(each, vec![(all / size).max(1); size]);
+        let found = ranks(size, |comm| node_processors(comm)).unwrap();
+        assert_eq!(found, vec![Processors { count: all, ranks: size }; size]);
+        assert_eq!(found[0].each(), (all / size).max(1));
     }
 }

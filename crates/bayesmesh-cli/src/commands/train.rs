@@ -122,7 +122,7 @@ pub fn run<U: UseCase>(
         Store::create(folder.checkpoints(), recipe.checkpoint.keep)?.save(&trainer.checkpoint())?;
     }
     if trainer.step() < steps {
-        return Err(stopped::<U>(&trainer, steps, out));
+        return Err(stopped::<U>(job, &trainer, steps, out));
     }
     let finished = Finished { seconds: Some(seconds), steps: trainer.step() - first };
     evaluate::finish(job, folder.as_ref(), recipe, &case, &trainer, recipe.evaluate.draws, finished)
@@ -137,11 +137,17 @@ impl Callback for StopWhen {
     }
 }
 
-fn stopped<U: UseCase>(trainer: &TrainerOf<U>, steps: usize, out: &Path) -> anyhow::Error {
+fn stopped<U: UseCase>(
+    job: &Job,
+    trainer: &TrainerOf<U>,
+    steps: usize,
+    out: &Path,
+) -> anyhow::Error {
     let step = trainer.step();
     Interrupted(format!(
         "stopped at step {step} of {steps}; a checkpoint is written. To go on:\n  \
-         bayesmesh train {} --out {} --mesh {} --resume",
+         {}bayesmesh train {} --out {} --mesh {} --resume",
+        job.launcher(),
         say::shell_word(&out.join("recipe.toml").display().to_string()),
         say::shell_word(&out.display().to_string()),
         trainer.settings().mesh

@@ -3,7 +3,7 @@
 use std::{env, fs};
 
 /// The host name as far as it is known without asking the network, fit for a file name.
-pub(super) fn name() -> String {
+pub fn name() -> String {
     let name = fs::read_to_string("/proc/sys/kernel/hostname")
         .or_else(|_| fs::read_to_string("/etc/hostname"))
         .ok()

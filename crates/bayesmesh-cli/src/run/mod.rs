@@ -19,7 +19,7 @@ mod crc32c;
 mod error;
 mod event_log;
 mod folder;
-mod host;
+pub(crate) mod host;
 mod line_file;
 mod metrics_csv;
 mod tensorboard;

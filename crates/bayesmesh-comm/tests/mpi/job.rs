@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 /// How a job ended.
 pub struct Ended {
     pub success: bool,
+    /// `None` where it was killed.
+    pub code: Option<i32>,
     pub took: Duration,
     pub output: String,
     pub messages: String,
@@ -16,7 +18,7 @@ pub struct Ended {
 
 /// An error with everything the job said, unless the condition holds.
 pub fn check(ended: &Ended, condition: bool, complaint: &str) -> Result<(), String> {
-    let Ended { success, took, output, messages } = ended;
+    let Ended { success, took, output, messages, .. } = ended;
     match condition {
         true => Ok(()),
         false => Err(format!(
@@ -43,15 +45,26 @@ pub fn launcher(library: &str) -> Option<Vec<String>> {
     Some([program].into_iter().chain(options).map(str::to_owned).collect())
 }
 
-/// Runs a job of this program and waits for it, `limit` at most.
-pub fn job(launcher: &[String], ranks: usize, arguments: &[&str], limit: Duration) -> Ended {
-    let start = Instant::now();
+/// A command that starts so many ranks of what is added to it.
+pub fn command(launcher: &[String], ranks: usize) -> Command {
     let mut command = Command::new(&launcher[0]);
     command.args(&launcher[1..]).args(["-n", &ranks.to_string()]);
-    command.arg(env::current_exe().expect("a program knows its place")).arg("rank");
     // Root is what one is in a container.
     command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-    command.env_remove("RUST_BACKTRACE").args(arguments);
+    command.env_remove("RUST_BACKTRACE");
+    command
+}
+
+/// Runs a job of this program and waits for it, `limit` at most.
+pub fn job(launcher: &[String], ranks: usize, arguments: &[&str], limit: Duration) -> Ended {
+    let mut command = command(launcher, ranks);
+    command.arg(env::current_exe().expect("a program knows its place")).arg("rank");
+    run(command.args(arguments), limit)
+}
+
+/// Runs a command and waits for it, `limit` at most.
+pub fn run(command: &mut Command, limit: Duration) -> Ended {
+    let start = Instant::now();
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the launcher starts");
     fn reader(mut from: impl Read + Send + 'static) -> thread::JoinHandle<String> {
@@ -80,6 +93,7 @@ pub fn job(launcher: &[String], ranks: usize, arguments: &[&str], limit: Duratio
     let join = |reader: thread::JoinHandle<String>| reader.join().unwrap_or_default();
     Ended {
         success: status.is_some_and(|status| status.success()),
+        code: status.and_then(|status| status.code()),
         took: start.elapsed(),
         output: join(output),
         messages: join(messages),

@@ -116,7 +116,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     /// processors of its node.
     pub fn with_world(mut self, world: Arc<dyn Communicator>) -> Result<Self> {
         let processors = node_processors(&*world)?;
-        self.settings.threads.get_or_insert(processors);
+        self.settings.threads.get_or_insert(processors.each());
         self.world = Some(world);
         Ok(self)
     }
