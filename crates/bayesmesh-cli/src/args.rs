@@ -50,13 +50,13 @@ pub enum Command {
     },
 }
 
-/// The ranks of a run: threads of this process.
+/// The ranks of a run: threads of this process, or the processes of an MPI job.
 #[derive(Clone, Debug, Args)]
 pub struct Ranks {
     /// Thread-ranks along the sample axis: the mesh N×1 [default: one for every processor]
     #[arg(long, value_name = "N", conflicts_with = "mesh")]
     pub ranks: Option<usize>,
-    /// Thread-ranks as samples×data, e.g. 4x2
+    /// Ranks as samples×data, e.g. 4x2; with MPI [default: samples within nodes, data across]
     #[arg(long, value_name = "SxD")]
     pub mesh: Option<Mesh>,
 }
