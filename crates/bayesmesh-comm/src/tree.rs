@@ -64,6 +64,13 @@ impl<T> TreeFold<T> {
         self.partials.into_iter().rev().reduce(|right, left| combine(left, right))
     }
 
+    /// The partial results held now, from left to right. With one more item, the last, the result
+    /// over all is `p₀ ∘ (p₁ ∘ (… ∘ item))`: where items are combined element by element, that can
+    /// be done piece by piece, while the item is still being computed.
+    pub fn into_partials(self) -> Vec<T> {
+        self.partials
+    }
+
     /// How many partial results are held now.
     pub fn partials(&self) -> usize {
         self.partials.len()
@@ -117,6 +124,10 @@ mod tests {
             for item in 0..n {
                 fold.push(item.to_string(), join);
                 assert_eq!(fold.partials(), (item + 1).count_ones() as usize);
+                let before = fold.clone().into_partials().into_iter();
+                let last = (item + 1).to_string();
+                let all = before.rev().fold(last, |right, left| join(left, right));
+                assert_eq!(all, defined(0, item + 2));
             }
             assert_eq!(fold.finish(join), Some(defined(0, n)));
 

@@ -17,6 +17,7 @@ mod patches;
 mod sample;
 mod softmax;
 mod sums;
+mod watch;
 
 pub use attention::{attention, attention_composed};
 pub use dropout::{Mask, dropout, dropout_composed};
@@ -26,3 +27,4 @@ pub use linear::{Activation, Epilogue, linear, linear_composed, linear_residual}
 pub use patches::{patches, patches_composed};
 pub use sample::{sample, sample_composed};
 pub use softmax::{softmax, softmax_composed};
+pub use watch::{Arrived, TapeId, Watcher, backward_watched};
