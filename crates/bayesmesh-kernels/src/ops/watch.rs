@@ -211,7 +211,7 @@ mod tests {
             for part in &parts[1..] {
                 sum.iter_mut().zip(&part.1).for_each(|(sum, part)| *sum += part);
             }
-            assert_eq!(sum, expected.to_data().to_vec::<f32>().unwrap());
+            assert_eq!(sum, expected.to_data().try_to_vec::<f32>().unwrap());
         }
     }
 

@@ -9,6 +9,7 @@
 //! | [`McDropout`] | the same weights, other masks | none (add weight decay in the optimiser) |
 //! | [`Point`] | the network itself; dropout in training only | none |
 
+mod leaves;
 mod mc_dropout;
 mod mean_field;
 mod parameters;
@@ -16,6 +17,7 @@ mod point;
 mod slot;
 
 pub use bayesmesh_kernels::gaussian::{Prior, Scale};
+pub(crate) use leaves::{Leaf, SamplingBackward, numbers};
 pub use mc_dropout::McDropout;
 pub use mean_field::{InitialStd, Kl, MeanField};
 pub use parameters::{Drawn, Parameters, Snapshot, Tape};

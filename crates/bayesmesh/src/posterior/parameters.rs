@@ -1,10 +1,13 @@
 //! The trainable numbers of a network in one flat vector, and draws of the network made from them.
 
+use std::sync::Arc;
+
 use bayesmesh_kernels::gaussian;
 use bayesmesh_kernels::stream::{Purpose, Stream};
 use burn::module::{Flag, Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
 
+use super::leaves::{Leaf, SampledSlot, SamplingBackward, numbers};
 use super::slot::{Buffer, Entry, Family, Inventory, Slot, to_vec};
 use crate::checkpoint::NamedTensor;
 use crate::draw::Draw;
@@ -19,7 +22,8 @@ pub struct Parameters<N> {
     template: N,
     entries: Vec<Entry>,
     slots: Vec<Slot>,
-    values: Vec<f32>,
+    /// Shared with backward passes while they run, and by copies until one changes.
+    values: Arc<Vec<f32>>,
     buffers: Vec<Buffer>,
     buffer_values: Vec<f32>,
     flags: Vec<bool>,
@@ -35,7 +39,7 @@ impl<N: Module> Parameters<N> {
             template: network.valid(),
             entries: inventory.entries,
             slots: inventory.slots,
-            values: inventory.values,
+            values: Arc::new(inventory.values),
             buffers: inventory.buffers,
             buffer_values: inventory.buffer_values,
             flags: inventory.flags,
@@ -50,24 +54,26 @@ impl<N: Module> Parameters<N> {
         family: impl Fn(&Slot) -> Family,
         rho: impl Fn(&Slot) -> f32,
     ) -> Self {
-        let old = std::mem::take(&mut self.values);
+        let mut values = Vec::new();
         for slot in &mut self.slots {
-            let mean = &old[slot.range.start..][..slot.len()];
-            let start = self.values.len();
+            let mean = &self.values[slot.range.start..][..slot.len()];
+            let start = values.len();
             slot.family = family(slot);
-            self.values.extend(mean);
+            values.extend(mean);
             if let Family::Gaussian(_) = slot.family {
-                self.values.extend(std::iter::repeat_n(rho(slot), slot.len()));
+                values.extend(std::iter::repeat_n(rho(slot), slot.len()));
             }
-            slot.range = start..self.values.len();
+            slot.range = start..values.len();
         }
+        self.values = Arc::new(values);
         self
     }
 
     /// Overwrites the point or mean of every slot.
     pub(crate) fn set_means(&mut self, mut fill: impl FnMut(usize, &Slot, &mut [f32])) {
+        let values = Arc::make_mut(&mut self.values);
         for (index, slot) in self.slots.iter().enumerate() {
-            fill(index, slot, &mut self.values[slot.range.start..][..slot.len()]);
+            fill(index, slot, &mut values[slot.range.start..][..slot.len()]);
         }
     }
 
@@ -88,7 +94,7 @@ impl<N: Module> Parameters<N> {
 
     /// All trainable numbers, to change.
     pub fn values_mut(&mut self) -> &mut [f32] {
-        &mut self.values
+        Arc::make_mut(&mut self.values).as_mut_slice()
     }
 
     /// Running statistics and frozen weights.
@@ -118,7 +124,7 @@ impl<N: Module> Parameters<N> {
                 self.buffer_values.len()
             )));
         }
-        self.values.copy_from_slice(values);
+        self.values_mut().copy_from_slice(values);
         self.buffer_values.copy_from_slice(buffers);
         Ok(())
     }
@@ -214,43 +220,41 @@ impl<N: Module> Snapshot<'_, N> {
     /// The sampled weights are the leaves of the tape. What their gradients mean for μ and ρ is
     /// known in closed form, so sampling needs no place on it.
     pub fn draw(&self, draw: &Draw, tape: Tape) -> Drawn<N> {
-        let parameters = self.parameters;
-        let weights = parameters.slots.iter().zip(&self.points).enumerate();
-        let weights = weights.map(|(index, (slot, point))| {
-            let weight = match (point, slot.family) {
-                (None, Family::Gaussian(scale)) => {
-                    let (mean, rho) = parameters.parts(slot);
-                    let mut sampled = vec![0.0; slot.len()];
-                    gaussian::sample(&noise(draw, index), 0, scale, mean, rho, &mut sampled);
-                    parameters.tensor(sampled)
-                }
-                (point, _) => point.clone().expect("a slot that is not a Gaussian is a point"),
-            };
-            match tape {
-                Tape::Recording => weight.autodiff().require_grad(),
-                Tape::Paused => weight.autodiff(),
-                Tape::Off => weight,
-            }
-        });
-        let weights: Vec<Tensor<1>> = weights.collect();
         let mut mapper =
-            Assembler { snapshot: self, weights: &weights, tape, next: 0, next_flag: 0 };
+            Assembler { snapshot: self, draw, tape, leaves: Vec::new(), next: 0, next_flag: 0 };
         // `valid` gives the copy running statistics of its own: draws must not share them.
-        let network = parameters.template.valid().map(&mut mapper);
-        Drawn { network, weights, draw: draw.clone() }
+        let network = self.parameters.template.valid().map(&mut mapper);
+        Drawn { network, leaves: mapper.leaves, draw: draw.clone() }
+    }
+
+    /// The weights of a slot in a draw.
+    fn weights(&self, index: usize, draw: &Draw) -> Tensor<1> {
+        let parameters = self.parameters;
+        let slot = &parameters.slots[index];
+        match (&self.points[index], slot.family) {
+            (None, Family::Gaussian(scale)) => {
+                let (mean, rho) = parameters.parts(slot);
+                let mut sampled = vec![0.0; slot.len()];
+                gaussian::sample(&noise(draw, index), 0, scale, mean, rho, &mut sampled);
+                parameters.tensor(sampled)
+            }
+            (point, _) => point.clone().expect("a slot that is not a Gaussian is a point"),
+        }
     }
 }
 
 /// Puts tensors into the module in the order in which [`Inventory`] found their places.
 struct Assembler<'a, N> {
     snapshot: &'a Snapshot<'a, N>,
-    weights: &'a [Tensor<1>],
+    draw: &'a Draw,
     tape: Tape,
+    /// Those of the slots so far, where the tape records.
+    leaves: Vec<Box<dyn Leaf>>,
     next: usize,
     next_flag: usize,
 }
 
-impl<N> ModuleMapper for Assembler<'_, N> {
+impl<N: Module> ModuleMapper for Assembler<'_, N> {
     fn map_flag(&mut self, flag: Param<Flag>) -> Param<Flag> {
         let in_training = self.snapshot.parameters.flags[self.next_flag];
         self.next_flag += 1;
@@ -263,17 +267,26 @@ impl<N> ModuleMapper for Assembler<'_, N> {
         self.next += 1;
         let (values, shape) = match entry {
             Entry::Buffer(index) => {
-                let values = self.snapshot.buffers[index].clone();
-                let values = match self.tape {
-                    Tape::Off => values,
-                    Tape::Recording | Tape::Paused => values.autodiff(),
-                };
-                (values, &parameters.buffers[index].shape)
+                (self.snapshot.buffers[index].clone(), &parameters.buffers[index].shape)
             }
-            Entry::Slot(index) => (self.weights[index].clone(), &parameters.slots[index].shape),
+            Entry::Slot(index) => {
+                (self.snapshot.weights(index, self.draw), &parameters.slots[index].shape)
+            }
         };
         let shape: [usize; D] = shape[..].try_into().expect("the rank found by the inventory");
-        Param::initialized(param.id, values.reshape(shape))
+        // In its shape before it becomes a leaf: a step of the tape between the leaf and the layer
+        // would run at the very end of the backward pass, and the gradient would be known only then.
+        let values = values.reshape(shape);
+        let values = match (self.tape, entry) {
+            (Tape::Off, _) => values,
+            (Tape::Paused, _) | (Tape::Recording, Entry::Buffer(_)) => values.autodiff(),
+            (Tape::Recording, Entry::Slot(_)) => {
+                let leaf = values.autodiff().require_grad();
+                self.leaves.push(Box::new(leaf.clone()));
+                leaf
+            }
+        };
+        Param::initialized(param.id, values)
     }
 }
 
@@ -282,35 +295,41 @@ impl<N> ModuleMapper for Assembler<'_, N> {
 pub struct Drawn<N> {
     /// The network, of the type the user wrote.
     pub network: N,
-    weights: Vec<Tensor<1>>,
+    /// Slot by slot; none where the tape does not record.
+    leaves: Vec<Box<dyn Leaf>>,
     draw: Draw,
 }
 
 impl<N: Module> Drawn<N> {
-    /// Adds the gradients of a backward pass to a flat vector laid out like the parameters: with
-    /// `g = ∂L/∂w`, g for points and means and `g·ε·σ'(ρ)` for ρ.
+    /// Adds the gradients of a backward pass to a flat vector laid out like the parameters.
     pub(crate) fn add_gradients(
         &self,
         parameters: &Parameters<N>,
         mut gradients: Gradients,
         into: &mut [f32],
     ) {
-        for (index, (slot, weight)) in parameters.slots.iter().zip(&self.weights).enumerate() {
-            // A tensor that the forward pass did not use has no gradient: zero.
-            let Some(gradient) = weight.grad_remove(&mut gradients) else {
-                continue;
-            };
-            let data = gradient.into_data();
-            let gradient = data.as_slice::<f32>().expect("gradients are single precision");
-            let (mean, rho) = into[slot.range.clone()].split_at_mut(slot.len());
-            match slot.family {
-                Family::Point => mean.iter_mut().zip(gradient).for_each(|(sum, g)| *sum += g),
-                Family::Gaussian(scale) => {
-                    let (noise, (_, at)) = (noise(&self.draw, index), parameters.parts(slot));
-                    gaussian::add_sample_backward(&noise, 0, scale, at, gradient, mean, rho);
-                }
+        let backward = self.sampling_backward(parameters);
+        for (index, leaf) in self.leaves.iter().enumerate() {
+            if let Some(gradient) = leaf.take(&mut gradients) {
+                backward.add(index, numbers(&gradient), into);
             }
         }
+    }
+
+    /// The leaves of the tape, slot by slot.
+    pub(crate) fn leaves(&self) -> &[Box<dyn Leaf>] {
+        &self.leaves
+    }
+
+    /// What gradients of the leaves mean for the parameters this network was drawn from.
+    pub(crate) fn sampling_backward(&self, parameters: &Parameters<N>) -> SamplingBackward {
+        let slots = parameters.slots.iter().enumerate().map(|(index, slot)| SampledSlot {
+            range: slot.range.clone(),
+            len: slot.len(),
+            family: slot.family,
+            noise: noise(&self.draw, index),
+        });
+        SamplingBackward { values: Arc::clone(&parameters.values), slots: slots.collect() }
     }
 
     /// Adds `weight` times the change of the running statistics in a forward pass to a flat vector.

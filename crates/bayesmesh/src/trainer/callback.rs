@@ -12,12 +12,27 @@ pub struct Time {
     pub seconds: f64,
     /// Seconds of these in which the rank waited for data or loaded them itself.
     pub waited: f64,
+    /// Seconds of collective calls for gradients, waiting there for ranks that come later included.
+    /// Most of it goes on beside computing.
+    pub communication: f64,
+    /// Seconds of these that computing did not hide: for which the rank stood still.
+    pub exposed: f64,
 }
 
 impl Time {
     /// The share of the time that went into waiting for data; zero where there was no step.
     pub fn waiting(&self) -> f64 {
-        if self.seconds > 0.0 { self.waited / self.seconds } else { 0.0 }
+        self.share(self.waited)
+    }
+
+    /// The share of the time for which the rank stood still for communication; zero where there was
+    /// no step.
+    pub fn exposure(&self) -> f64 {
+        self.share(self.exposed)
+    }
+
+    fn share(&self, part: f64) -> f64 {
+        if self.seconds > 0.0 { part / self.seconds } else { 0.0 }
     }
 }
 
@@ -25,6 +40,8 @@ impl AddAssign for Time {
     fn add_assign(&mut self, other: Self) {
         self.seconds += other.seconds;
         self.waited += other.waited;
+        self.communication += other.communication;
+        self.exposed += other.exposed;
     }
 }
 
@@ -51,6 +68,9 @@ pub struct StepReport {
     pub examples: usize,
     /// The time of the step, from asking for its batch to the new parameters.
     pub time: Time,
+    /// The share of the gradient that this rank handed over to be summed over ranks while its
+    /// backward pass still ran.
+    pub overlapped: f64,
 }
 
 /// What an epoch came to.

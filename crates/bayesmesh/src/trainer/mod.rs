@@ -6,10 +6,12 @@
 //! same optimiser step, so that the parameters stay equal without being sent.
 
 mod callback;
+mod draw_sum;
 mod loader;
 mod node_feed;
 mod objective;
 mod optimizer;
+mod overlap;
 mod rank;
 mod schedule;
 mod settings;

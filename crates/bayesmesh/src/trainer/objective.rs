@@ -2,9 +2,11 @@
 
 use std::ops::Range;
 
-use bayesmesh_comm::{MeshComm, Reduce, TreeFold};
+use bayesmesh_comm::{MeshComm, Reduce};
 use burn::tensor::{Device, Tensor};
 
+use super::draw_sum::DrawSum;
+use super::overlap::{Overlap, Watched};
 use crate::data::Rows;
 use crate::draw::Draw;
 use crate::error::Result;
@@ -35,10 +37,12 @@ pub(super) enum Tail {
     Kl,
     /// How many ranks want to stop.
     Stop,
+    /// How many ranks handed in gradients too early.
+    TooEarly,
 }
 
 impl Tail {
-    pub const LEN: usize = 3;
+    pub const LEN: usize = 4;
 }
 
 /// The layout of the vector that ranks sum: `[gradient | changes of running statistics | tail]`.
@@ -69,47 +73,6 @@ impl SumLayout {
     }
 }
 
-/// Sums vectors over the draws of a rank: in place, or by the fixed tree over the draw index.
-enum DrawSum {
-    Fast(Vec<f32>),
-    Reproducible(TreeFold<Vec<f32>>, usize),
-}
-
-impl DrawSum {
-    fn new(reduce: Reduce, len: usize) -> Self {
-        match reduce {
-            Reduce::Fast => Self::Fast(vec![0.0; len]),
-            Reduce::Reproducible => Self::Reproducible(TreeFold::new(), len),
-        }
-    }
-
-    /// Adds one draw, which `add` writes by adding to the vector it is given.
-    fn add(&mut self, add: impl FnOnce(&mut [f32])) {
-        match self {
-            Self::Fast(sum) => add(sum),
-            Self::Reproducible(tree, len) => {
-                let mut one = vec![0.0; *len];
-                add(&mut one);
-                tree.push(one, add_vectors);
-            }
-        }
-    }
-
-    fn finish(self) -> Vec<f32> {
-        match self {
-            Self::Fast(sum) => sum,
-            Self::Reproducible(tree, len) => {
-                tree.finish(add_vectors).unwrap_or_else(|| vec![0.0; len])
-            }
-        }
-    }
-}
-
-fn add_vectors(mut left: Vec<f32>, right: Vec<f32>) -> Vec<f32> {
-    left.iter_mut().zip(&right).for_each(|(l, r)| *l += r);
-    left
-}
-
 /// One step as one rank sees it: its draws, its rows of the batch, and the ranks beside it.
 pub(super) struct Objective<'a, P: Posterior, L: Loss> {
     pub posterior: &'a P,
@@ -129,6 +92,16 @@ pub(super) struct Objective<'a, P: Posterior, L: Loss> {
     pub seed: u64,
     pub step: u32,
     pub device: &'a Device,
+    /// Where gradients are handed in while the last draw back-propagates.
+    pub overlap: Option<&'a Overlap>,
+}
+
+/// What a rank contributes to a step.
+pub(super) struct Contribution {
+    /// In the layout of [`SumLayout`]; with an overlap the gradients are handed in already.
+    pub sum: Vec<f32>,
+    /// How many numbers were handed in before the last backward pass ended.
+    pub early: usize,
 }
 
 /// Draws with their graph: their numbers, the network and their summaries, stacked along the rows.
@@ -147,7 +120,7 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
         input: &<P::Network as Network>::Input,
         augmented: impl Fn(&Draw) -> Option<<P::Network as Network>::Input>,
         target: &L::Target,
-    ) -> Result<Vec<f32>> {
+    ) -> Result<Contribution> {
         let snapshot = self.posterior.parameters().snapshot();
         let groups = self.groups();
         // Groups are of one size: single draws, or one group of all.
@@ -201,19 +174,13 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
         groups: &[Range<usize>],
         evaluate: impl Fn(Range<usize>, Tape) -> Evaluated<P::Network>,
         target: &L::Target,
-    ) -> Vec<f32> {
-        let layout = SumLayout::of(self.posterior);
-        let mut sum = DrawSum::new(self.reduce, layout.len());
+    ) -> Contribution {
         let weight = 1.0 / (self.samples as f64 * self.batch as f64);
-        for draws in groups {
+        self.sum_over(groups, |draws| {
             let Evaluated { draws, drawn, summary } = evaluate(draws.clone(), Tape::Recording);
-            let loss = self.loss.value(summary, 1, target).sum() * weight as f32;
-            sum.add(|into| {
-                into[layout.tail(Tail::Loss)] += scalar(&loss);
-                self.add_draws(draws, &drawn, loss, into);
-            });
-        }
-        sum.finish()
+            let scalar = self.loss.value(summary, 1, target).sum() * weight as f32;
+            Term { draws, drawn, loss: to_number(&scalar), scalar }
+        })
     }
 
     /// Any other combination: first what the draws say together, then what each contributes.
@@ -222,8 +189,7 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
         groups: &[Range<usize>],
         evaluate: impl Fn(Range<usize>, Tape) -> Evaluated<P::Network>,
         target: &L::Target,
-    ) -> Result<Vec<f32>> {
-        let layout = SumLayout::of(self.posterior);
+    ) -> Result<Contribution> {
         let mut fold = Fold::new(self.loss.combine());
         let mut retained = Vec::new();
         for draws in groups {
@@ -253,12 +219,11 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
         let rows = self.loss.value(leaf.clone(), combined_draws, target);
         let value = rows.sum() * (weight / self.batch as f64) as f32;
         let counts_here = !self.exact || self.mesh.coordinates.sample == 0;
-        let mut loss = if counts_here { scalar(&value) } else { 0.0 };
+        let mut loss = if counts_here { to_number(&value) } else { 0.0 };
         let gradient = leaf.grad(&value.backward()).unwrap_or_else(|| combined.zeros_like());
 
-        let mut sum = DrawSum::new(self.reduce, layout.len());
         let mut retained = retained.into_iter();
-        for draws in groups {
+        Ok(self.sum_over(groups, |draws| {
             let Evaluated { draws, drawn, summary } =
                 retained.next().unwrap_or_else(|| evaluate(draws.clone(), Tape::Recording));
             let first = if self.exact { 0 } else { self.draws.start };
@@ -270,40 +235,82 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
                 draws.start - first..draws.end - first,
                 combined_draws,
             );
-            let contribution = (weights.autodiff() * summary).sum();
-            sum.add(|into| {
-                into[layout.tail(Tail::Loss)] += std::mem::take(&mut loss);
-                self.add_draws(draws, &drawn, contribution, into);
-            });
-        }
-        Ok(sum.finish())
+            let scalar = (weights.autodiff() * summary).sum();
+            Term { draws, drawn, loss: std::mem::take(&mut loss), scalar }
+        }))
     }
 
-    /// Back-propagates the scalar of a group of draws and adds what they give.
-    fn add_draws(
+    /// Adds up what groups of draws give; the last one hands it in where there is an overlap.
+    fn sum_over(
         &self,
-        draws: Range<usize>,
-        drawn: &Drawn<P::Network>,
-        scalar: Tensor<1>,
-        into: &mut [f32],
-    ) {
+        groups: &[Range<usize>],
+        mut term: impl FnMut(&Range<usize>) -> Term<P::Network>,
+    ) -> Contribution {
         let layout = SumLayout::of(self.posterior);
         let parameters = self.posterior.parameters();
-        drawn.add_gradients(parameters, scalar.backward(), into);
-        let share = self.rows.len() as f64 / (self.samples as f64 * self.batch as f64);
-        drawn.add_buffers(parameters, share as f32, &mut into[layout.buffers()]);
+        let mut sum = DrawSum::new(self.reduce, layout.len());
+        let (last, others) = match (self.overlap, groups.split_last()) {
+            (Some(overlap), Some((last, others))) => (Some((overlap, last)), others),
+            _ => (None, groups),
+        };
+        for draws in others {
+            let term = term(draws);
+            sum.add(|into| {
+                self.add_scalars(&term, into);
+                term.drawn.add_gradients(parameters, term.scalar.backward(), into);
+                self.add_buffers(&term, into);
+            });
+        }
+        let Some((overlap, draws)) = last else {
+            return Contribution { sum: sum.finish(), early: 0 };
+        };
+        let term = term(draws);
+        let mut sum = sum.last();
+        self.add_scalars(&term, &mut sum.own);
+        let scalar = term.scalar.clone();
+        let Watched { mut sum, too_early, early } =
+            overlap.backward(parameters, &term.drawn, scalar, sum);
+        self.add_buffers(&term, &mut sum.own);
+        sum.finish(layout.values..layout.len());
+        sum.own[layout.tail(Tail::TooEarly)] = if too_early { 1.0 } else { 0.0 };
+        Contribution { sum: sum.own, early }
+    }
+
+    /// Adds what is known before the backward pass: the loss, and the Monte Carlo KL with its
+    /// gradient. It comes first because a slot is complete when its gradient has arrived.
+    fn add_scalars(&self, term: &Term<P::Network>, into: &mut [f32]) {
+        let layout = SumLayout::of(self.posterior);
+        into[layout.tail(Tail::Loss)] += term.loss;
         // The Monte Carlo KL of a draw belongs to no row: the first data shard adds it.
         if self.mesh.coordinates.data == 0 {
             let weight = self.kl_weight / self.samples as f64;
-            for draw in draws.map(|draw| self.draw(draw)) {
+            for draw in term.draws.clone().map(|draw| self.draw(draw)) {
                 let gradient = &mut into[..layout.values];
                 let kl = self.posterior.kl_of_draw(&draw, weight as f32, gradient);
                 into[layout.tail(Tail::Kl)] += (kl / self.samples as f64) as f32;
             }
         }
     }
+
+    /// Adds the changes of running statistics.
+    fn add_buffers(&self, term: &Term<P::Network>, into: &mut [f32]) {
+        let layout = SumLayout::of(self.posterior);
+        let share = self.rows.len() as f64 / (self.samples as f64 * self.batch as f64);
+        let parameters = self.posterior.parameters();
+        term.drawn.add_buffers(parameters, share as f32, &mut into[layout.buffers()]);
+    }
 }
 
-fn scalar(tensor: &Tensor<1>) -> f32 {
-    tensor.clone().into_scalar::<f32>()
+/// What draws that went through the network together give to the step.
+struct Term<N> {
+    draws: Range<usize>,
+    drawn: Drawn<N>,
+    /// Their part of the loss.
+    loss: f32,
+    /// To back-propagate.
+    scalar: Tensor<1>,
+}
+
+fn to_number(scalar: &Tensor<1>) -> f32 {
+    scalar.clone().into_scalar::<f32>()
 }

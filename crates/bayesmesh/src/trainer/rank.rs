@@ -4,12 +4,12 @@ use std::time::Instant;
 
 use bayesmesh_comm::{MeshComm, Operation, Reduce, all_reduce_buckets, share};
 use bayesmesh_kernels::stream::Purpose;
-use burn::tensor::Device;
 
 use super::loader::{Feed, Loaded};
-use super::objective::{Objective, SumLayout, Tail};
+use super::objective::{Contribution, Objective, SumLayout, Tail};
+use super::overlap::Overlap;
 use super::schedule::rise;
-use super::{Augment, Course, EpochReport, Flow, StepReport, Time, Trainer};
+use super::{Augment, Course, EpochReport, Flow, Settings, StepReport, Time, Trainer};
 use crate::checkpoint::Checkpoint;
 use crate::data::Dataset;
 use crate::draw::Draw;
@@ -28,6 +28,16 @@ struct StepOutcome {
     stop: bool,
     /// Seconds for which this rank loaded the next batch itself.
     loaded: f64,
+    communication: Communication,
+}
+
+/// What summing the gradients over ranks took.
+struct Communication {
+    /// Seconds, in all and not hidden behind computing.
+    seconds: f64,
+    exposed: f64,
+    /// The share of the gradient handed in before the backward pass ended.
+    overlapped: f64,
 }
 
 impl<P: Posterior, L: Loss> Trainer<P, L> {
@@ -43,7 +53,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
     {
         let (steps, epoch_steps) = (course.steps, course.batches.steps_per_epoch());
-        let device = self.posterior.parameters().device().clone().autodiff();
+        let overlap = self.overlap(mesh)?;
         let mut wants_stop = false;
         let (mut epoch_loss, mut epoch_count) = (0.0, 0);
         let mut epoch_time = Time::default();
@@ -52,9 +62,13 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
             let started = Instant::now();
             let loaded = feed.take(self.step)?;
             let waited = started.elapsed().as_secs_f64();
-            let outcome = self.one_step(mesh, feed, train, loaded, &device, wants_stop)?;
-            let time =
-                Time { seconds: started.elapsed().as_secs_f64(), waited: waited + outcome.loaded };
+            let outcome = self.one_step(mesh, feed, train, loaded, overlap.as_ref(), wants_stop)?;
+            let time = Time {
+                seconds: started.elapsed().as_secs_f64(),
+                waited: waited + outcome.loaded,
+                communication: outcome.communication.seconds,
+                exposed: outcome.communication.exposed,
+            };
             self.time += time;
             let loss = outcome.data + outcome.kl_weight * outcome.kl;
             let epoch = self.step / epoch_steps;
@@ -73,6 +87,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
                 rate: outcome.rate,
                 examples: self.settings.batch,
                 time,
+                overlapped: outcome.communication.overlapped,
             };
             let stopping = outcome.stop || self.step == steps;
             wants_stop |= self.tell(|callback, checkpoint| callback.on_step(&report, checkpoint));
@@ -112,7 +127,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         feed: &impl Feed<D>,
         train: &D,
         loaded: Loaded<D>,
-        device: &Device,
+        overlap: Option<&Overlap>,
         wants_stop: bool,
     ) -> Result<StepOutcome>
     where
@@ -149,15 +164,24 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
             kl_weight,
             seed: settings.seed,
             step,
-            device,
+            device: &self.posterior.parameters().device().clone().autodiff(),
+            overlap,
         };
         let layout = SumLayout::of(&self.posterior);
-        let mut sum = objective.accumulate(&input, augmented, &target)?;
-        let pause = Instant::now();
-        feed.pause();
-        let loaded = pause.elapsed().as_secs_f64();
-        sum[layout.tail(Tail::Stop)] = if wants_stop { 1.0 } else { 0.0 };
-        all_reduce_buckets(&*mesh.world, &mut sum, settings.bucket_bytes, settings.reduce)?;
+        let (sum, loaded, communication) = loop {
+            let Contribution { mut sum, early } =
+                objective.accumulate(&input, &augmented, &target)?;
+            let pause = Instant::now();
+            feed.pause();
+            let loaded = pause.elapsed().as_secs_f64();
+            sum[layout.tail(Tail::Stop)] = if wants_stop { 1.0 } else { 0.0 };
+            let mut communication = self.sum_over_ranks(mesh, overlap, &mut sum)?;
+            communication.overlapped = early as f64 / layout.values.max(1) as f64;
+            match overlap.filter(|_| sum[layout.tail(Tail::TooEarly)] > 0.0) {
+                Some(overlap) => overlap.watch_again(),
+                None => break (sum, loaded, communication),
+            }
+        };
 
         let data = f64::from(sum[layout.tail(Tail::Loss)]);
         let kl_of_draws = f64::from(sum[layout.tail(Tail::Kl)]);
@@ -179,7 +203,42 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         for (buffer, change) in parameters.buffers_mut().iter_mut().zip(buffer_changes) {
             *buffer += change;
         }
-        Ok(StepOutcome { data, kl, kl_weight, gradient_norm, rate, stop, loaded })
+        Ok(StepOutcome { data, kl, kl_weight, gradient_norm, rate, stop, loaded, communication })
+    }
+
+    /// What sums gradients over ranks while they are computed; nothing where nobody is to be
+    /// summed with. Collective.
+    fn overlap(&self, mesh: &MeshComm) -> Result<Option<Overlap>> {
+        if !self.settings.overlap || mesh.world.size() == 1 {
+            return Ok(None);
+        }
+        let Settings { bucket_bytes, reduce, .. } = self.settings;
+        let slots = self.posterior.parameters().slots().len();
+        Overlap::start(&*mesh.world, slots, bucket_bytes, reduce).map(Some)
+    }
+
+    fn sum_over_ranks(
+        &self,
+        mesh: &MeshComm,
+        overlap: Option<&Overlap>,
+        sum: &mut [f32],
+    ) -> Result<Communication> {
+        let (seconds, exposed) = match overlap {
+            Some(overlap) => {
+                let gradients = SumLayout::of(&self.posterior).values;
+                let time = overlap.reduce(&*mesh.world, sum, gradients)?;
+                (time.communication.as_secs_f64(), time.exposed.as_secs_f64())
+            }
+            None if mesh.world.size() == 1 => (0.0, 0.0),
+            None => {
+                let Settings { bucket_bytes, reduce, .. } = self.settings;
+                let started = Instant::now();
+                all_reduce_buckets(&*mesh.world, sum, bucket_bytes, reduce)?;
+                let seconds = started.elapsed().as_secs_f64();
+                (seconds, seconds)
+            }
+        };
+        Ok(Communication { seconds, exposed, overlapped: 0.0 })
     }
 
     fn check_finite(&self, loss: f64, norm: f64, gradient: &[f32]) -> Result<()> {

@@ -61,6 +61,9 @@ pub struct Settings {
     pub optimizer: OptimizerConfig,
     /// The size of the pieces in which gradients are summed over ranks.
     pub bucket_bytes: usize,
+    /// Whether gradients are summed over ranks on a thread of their own, from the moment they are
+    /// known, while the backward pass still runs. The sums are the same.
+    pub overlap: bool,
     /// Threads of each rank; by default the processors divided by the ranks of the node.
     pub threads: Option<usize>,
     /// Batches that are loaded ahead where loading takes time, at least one. Where ranks share
@@ -92,6 +95,7 @@ impl Default for Settings {
             schedule: Schedule::Constant { rate: 1e-3 },
             optimizer: OptimizerConfig::adam(),
             bucket_bytes: bayesmesh_comm::DEFAULT_BUCKET_BYTES,
+            overlap: true,
             threads: None,
             prefetch: 2,
             share_loading: true,
@@ -125,6 +129,7 @@ impl Settings {
             schedule,
             optimizer,
             bucket_bytes,
+            overlap,
             threads: _,
             prefetch: _,
             share_loading,
@@ -147,6 +152,7 @@ impl Settings {
             ("optimizer", format!("{optimizer:?}")),
             ("bucket_bytes", bucket_bytes.to_string()),
             ("share_loading", share_loading.to_string()),
+            ("overlap", overlap.to_string()),
             ("number of validation draws", format!("{validation_draws:?}")),
         ]
     }
