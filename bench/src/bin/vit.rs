@@ -1,8 +1,11 @@
 //! The paper's Bayesian ViT: a training step with sampling, KL and Adam.
 //!
-//! usage: vit BATCH DRAWS MESH STEPS [THREADS]
-//! prints the peak memory in MiB, the minor page faults of a step and, last, the seconds of the
-//! best step
+//! usage: vit BATCH DRAWS MESH STEPS [THREADS [overlap|after]]
+//! prints the peak memory in MiB, the minor page faults of a step, the milliseconds a step
+//! communicates and stands still for that (medians, as rank 0 sees them), the share of the gradient
+//! that goes during the backward pass and, last, the seconds of the best step
+//!
+//! Built with the feature `mpi` and started by `mpirun -n P`, its ranks are P processes.
 
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -10,30 +13,45 @@ use std::time::Instant;
 use bayesmesh::checkpoint::Checkpoint;
 use bayesmesh::loss::{Categorical, Expected};
 use bayesmesh::trainer::{Callback, Flow, Memory, StepReport};
-use bayesmesh::{Length, MeanField, Mesh, Posterior, Prior, Settings, TensorDataset, Trainer};
+use bayesmesh::{
+    Communicator, Length, MeanField, Mesh, Posterior, Prior, Settings, TensorDataset, Trainer,
+};
 use bayesmesh::{Purpose, Stream, memory};
 use bayesmesh_models::VitConfig;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
-/// When each step ended, and the page faults until then.
+/// When each step ended, the page faults until then, and what it reported.
 #[derive(Clone, Default)]
-struct Clock(Arc<Mutex<Vec<(Instant, u64)>>>);
+struct Clock(Arc<Mutex<Vec<(Instant, u64, StepReport)>>>);
 
 impl Callback for Clock {
-    fn on_step(&mut self, _: &StepReport, _: &dyn Fn() -> Checkpoint) -> Flow {
-        self.0
-            .lock()
-            .expect("not poisoned")
-            .push((Instant::now(), memory::minor_faults().unwrap_or(0)));
+    fn on_step(&mut self, report: &StepReport, _: &dyn Fn() -> Checkpoint) -> Flow {
+        let faults = memory::minor_faults().unwrap_or(0);
+        self.0.lock().expect("not poisoned").push((Instant::now(), faults, report.clone()));
         Flow::Continue
     }
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+fn main() -> Outcome {
     memory::keep_freed();
+    #[cfg(feature = "mpi")]
+    if bayesmesh::launch::is_launched() {
+        let rank = |world: &bayesmesh::mpi::MpiCommunicator| {
+            train(Some(Arc::new(world.clone()))).map_err(|error| error.to_string())
+        };
+        return Ok(bayesmesh::mpi::run(rank)?);
+    }
+    train(None)
+}
+
+/// Trains on threads, or as a rank of a job.
+fn train(world: Option<Arc<dyn Communicator>>) -> Outcome {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let ([batch, draws, mesh, steps], rest) =
-        arguments.split_first_chunk().ok_or("usage: vit BATCH DRAWS MESH STEPS [THREADS]")?;
+    let ([batch, draws, mesh, steps], rest) = arguments
+        .split_first_chunk()
+        .ok_or("usage: vit BATCH DRAWS MESH STEPS [THREADS [after]]")?;
     let batch: usize = batch.parse()?;
     let steps: usize = steps.parse()?;
     let device = Device::default();
@@ -51,13 +69,21 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         mesh: mesh.parse::<Mesh>()?,
         memory: Memory::Retain,
         threads: rest.first().map(|threads| threads.parse()).transpose()?,
+        overlap: rest.get(1).is_none_or(|when| when != "after"),
         ..Settings::default()
     };
     let clock = Clock::default();
     let loss = Expected(Categorical);
     let mut trainer =
         Trainer::new(posterior.initialised(0), loss, settings).with_callback(clock.clone());
+    let first = world.as_ref().is_none_or(|world| world.rank() == 0);
+    if let Some(world) = world {
+        trainer = trainer.with_world(world)?;
+    }
     trainer.fit(&data, None, Length::Steps(steps + 2))?;
+    if !first {
+        return Ok(());
+    }
 
     let times = clock.0.lock().expect("not poisoned").clone();
     let each: Vec<f64> =
@@ -66,6 +92,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (half, last) = (times.len() / 2, times.len() - 1);
     println!("{}", memory::peak_bytes().unwrap_or(0) as f64 / f64::from(1 << 20));
     println!("{}", (times[last].1 - times[half].1) as f64 / (last - half) as f64);
+    let late = &times[half..];
+    let median = |of: fn(&StepReport) -> f64| {
+        let mut values: Vec<f64> = late.iter().map(|(.., report)| of(report)).collect();
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    println!("{}", 1e3 * median(|step| step.time.communication));
+    println!("{}", 1e3 * median(|step| step.time.exposed));
+    println!("{}", median(|step| step.overlapped));
     println!("{}", each.iter().copied().fold(f64::INFINITY, f64::min));
     Ok(())
 }

@@ -3,8 +3,9 @@
 use crate::communicator::{Communicator, Operation, Reduce};
 use crate::error::CommError;
 
-/// Bucket size that keeps each message large against its latency and small against memory: 25 MiB.
-pub const DEFAULT_BUCKET_BYTES: usize = 25 * 1024 * 1024;
+/// Bucket size that keeps each message large against its latency and small against what a network
+/// has, so that most of it is on its way before the last bucket is known: 1 MiB.
+pub const DEFAULT_BUCKET_BYTES: usize = 1024 * 1024;
 
 /// Sums `values` over the ranks of `comm`, at most `bucket_bytes` at a time.
 ///

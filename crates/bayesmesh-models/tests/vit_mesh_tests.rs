@@ -2,9 +2,12 @@
 
 mod common;
 
+use std::sync::{Arc, Mutex};
+
+use bayesmesh::checkpoint::Checkpoint;
 use bayesmesh::loss::{Categorical, Expected, Mixture};
 use bayesmesh::posterior::InitialStd;
-use bayesmesh::trainer::{Length, Memory, OptimizerConfig, Schedule};
+use bayesmesh::trainer::{Callback, Flow, Length, Memory, OptimizerConfig, Schedule, StepReport};
 use bayesmesh::{
     Loss, MeanField, Mesh, Posterior, Prior, Reduce, Settings, TensorDataset, Trainer,
 };
@@ -128,4 +131,45 @@ fn reproducible_sums_are_bitwise_equal_along_the_sample_axis() {
     }
     check(Expected(Categorical));
     check(Mixture::new(Categorical).with_floor(1e-5).unwrap());
+}
+
+/// The share of the gradient that each step sent during its backward pass.
+#[derive(Clone, Default)]
+struct Shares(Arc<Mutex<Vec<f64>>>);
+
+impl Callback for Shares {
+    fn on_step(&mut self, report: &StepReport, _: &dyn Fn() -> Checkpoint) -> Flow {
+        self.0.lock().unwrap().push(report.overlapped);
+        Flow::Continue
+    }
+}
+
+#[test]
+fn all_gradients_of_the_vit_travel_during_the_backward_pass_and_arrive_whole() {
+    for mesh in ["2x1", "1x2"] {
+        for reduce in [Reduce::Fast, Reduce::Reproducible] {
+            let run = |overlap: bool| {
+                let mesh = mesh.parse().unwrap();
+                let settings = Settings {
+                    samples: 5,
+                    batch: 7,
+                    mesh,
+                    reduce,
+                    overlap,
+                    bucket_bytes: 4096,
+                    ..settings()
+                };
+                let shares = Shares::default();
+                let trainer = Trainer::new(posterior(), Expected(Categorical), settings);
+                let mut trainer = trainer.with_callback(shares.clone());
+                trainer.fit(&data(11), None, Length::Steps(3)).unwrap();
+                let shares = shares.0.lock().unwrap().clone();
+                (trainer.posterior().parameters().values().to_vec(), shares)
+            };
+            let ((values, shares), (expected, none)) = (run(true), run(false));
+            assert!(values == expected, "{mesh} {reduce}: {}", distance(&expected, &values));
+            // The first step only looks.
+            assert_eq!((shares, none), (vec![0.0, 1.0, 1.0], vec![0.0; 3]));
+        }
+    }
 }

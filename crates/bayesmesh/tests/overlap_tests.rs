@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bayesmesh::checkpoint::Checkpoint;
@@ -13,6 +14,12 @@ use bayesmesh::{
     Draw, Loss, McDropout, MeanField, Network, Point, Posterior, Prior, Purpose, Reduce, Settings,
     TensorDataset, Trainer,
 };
+use burn::backend::autodiff::checkpoint::base::Checkpointer;
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, Ops, OpsKind, unary};
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
 use burn::module::{Module, Param};
 use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::nn::{BatchNorm, BatchNormConfig, Linear, LinearConfig};
@@ -195,6 +202,75 @@ fn a_network_that_changes_from_draw_to_draw_is_trained_rightly() {
         last: LinearConfig::new(5, 3).init(&device),
     };
     assert_same(&mean_field(network), ExpectedSquaredError);
+}
+
+/// Panics in the backward pass of the last draw in the third step, between two layers.
+#[derive(Module, Debug)]
+struct Faulty {
+    first: Linear,
+    second: Linear,
+}
+
+static FORWARDS: AtomicUsize = AtomicUsize::new(0);
+
+impl Network for Faulty {
+    type Input = Tensor<2>;
+
+    fn forward(&self, input: Tensor<2>, draw: &Draw) -> Tensor<2> {
+        let hidden = self.first.forward(input);
+        let is_last = draw.index() == 4;
+        let breaks = is_last && FORWARDS.fetch_add(1, Ordering::Relaxed) == 2;
+        let hidden = Tensor::from_dispatch(Dispatch::brittle(hidden.into_dispatch(), breaks));
+        self.second.forward(hidden)
+    }
+}
+
+#[backend_extension(Autodiff, Flex)]
+trait Brittle: Backend {
+    fn brittle(x: FloatTensor<Self>, breaks: bool) -> FloatTensor<Self>;
+}
+
+impl Brittle for Flex {
+    fn brittle(x: FloatTensor<Self>, _breaks: bool) -> FloatTensor<Self> {
+        x
+    }
+}
+
+impl<C: CheckpointStrategy> Brittle for Autodiff<Flex, C> {
+    fn brittle(x: FloatTensor<Self>, breaks: bool) -> FloatTensor<Self> {
+        #[derive(Debug)]
+        struct Identity;
+        impl Backward<Flex, 1> for Identity {
+            type State = bool;
+
+            fn backward(self, ops: Ops<bool, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
+                assert!(!ops.state, "the processor melts");
+                unary::<Flex, _>(ops.parents, ops.node, grads, |grad| grad);
+            }
+        }
+        let (x, node) = x.into_parts();
+        match Identity.prepare::<C>([node]).compute_bound().stateful() {
+            OpsKind::Tracked(prep) => prep.finish(breaks, x),
+            OpsKind::UnTracked(prep) => prep.finish(x),
+        }
+    }
+}
+
+#[test]
+fn a_rank_that_fails_within_its_backward_pass_leaves_nobody_waiting() {
+    let device = Device::default();
+    let network = Faulty {
+        first: LinearConfig::new(5, 64).init(&device),
+        second: LinearConfig::new(64, 3).init(&device),
+    };
+    for mesh in ["2x1", "4x1"] {
+        FORWARDS.store(0, Ordering::Relaxed);
+        let posterior = mean_field(network.clone());
+        let mut trainer = Trainer::new(posterior, ExpectedSquaredError, settings(mesh));
+        let error = trainer.fit(&regression(20), None, Length::Steps(STEPS)).unwrap_err();
+        assert!(error.to_string().contains("the processor melts"), "{mesh}: {error}");
+        assert_eq!(trainer.step(), 2);
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use bayesmesh::checkpoint::{Checkpoint, Store};
+use bayesmesh::trainer::Time;
 use bayesmesh_report::format_number;
 use serde_json::{Value, json};
 
@@ -128,6 +129,20 @@ fn score<U: UseCase>(run: TrainedRun<'_, U>, draws: Option<usize>) -> Result<Val
     finish(job, folder, &recipe, &case, &trainer, draws, finished)
 }
 
+/// How long a step's gradients were on their way to other ranks, and how much of it cost time.
+/// Nothing where there was one rank.
+fn communication(time: &Time, steps: usize) -> Option<String> {
+    let each = |seconds: f64| format!("{:.2} ms", 1e3 * seconds / steps.max(1) as f64);
+    (time.communication > 0.0).then(|| {
+        format!(
+            "{} a step, of which {} ({:.1} % of the step) were not hidden behind computing",
+            each(time.communication),
+            each(time.exposed),
+            100.0 * time.exposure()
+        )
+    })
+}
+
 /// Scores, report, table and JSON object of a trained network. All processes score; the one that
 /// has the folder writes and has a result.
 pub fn finish<U: UseCase>(
@@ -152,6 +167,9 @@ pub fn finish<U: UseCase>(
         facts.push(("Training rate".to_owned(), text));
         let waiting = format!("{:.1} % of the time of the steps", 100.0 * trainer.time().waiting());
         facts.push(("Waiting for data".to_owned(), waiting));
+        if let Some(text) = communication(&trainer.time(), finished.steps) {
+            facts.push(("Communication".to_owned(), text));
+        }
     }
     let run_facts = RunFacts { facts, seconds: finished.seconds };
     let metrics = MetricsTable::read(folder.metrics())?;
@@ -165,7 +183,10 @@ pub fn finish<U: UseCase>(
     result["report"] = json!(path);
     if let Some(seconds) = finished.seconds {
         result["seconds"] = json!(seconds);
-        result["waiting"] = json!(trainer.time().waiting());
+        let time = trainer.time();
+        result["waiting"] = json!(time.waiting());
+        result["communication_seconds"] = json!(time.communication);
+        result["exposed_communication"] = json!(time.exposure());
     }
     let mut evaluation = json!({ "step": trainer.step(), "draws": draws, "test": test });
     for (name, value) in U::details(&assessment) {
@@ -179,4 +200,18 @@ pub fn finish<U: UseCase>(
     }
     say!("report: {}", path.display());
     Ok(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn communication_is_told_for_a_step_where_there_was_any() {
+        let time = Time { seconds: 4.0, communication: 0.2, exposed: 0.01, ..Time::default() };
+        let text = communication(&time, 10).unwrap();
+        let expected = "20.00 ms a step, of which 1.00 ms (0.2 % of the step) were not hidden";
+        assert!(text.starts_with(expected), "{text}");
+        assert_eq!(communication(&Time { seconds: 4.0, ..Time::default() }, 10), None);
+    }
 }

@@ -197,6 +197,7 @@ fn first_difference(saved: &Recipe, recipe: &Recipe) -> Option<String> {
         recipe.train.epochs = 1;
         recipe.train.steps = None;
         recipe.train.threads = None;
+        recipe.train.overlap = saved.train.overlap;
         recipe.train.share_loading = saved.train.share_loading;
         recipe.train.load_delay_ms = saved.train.load_delay_ms;
         recipe.evaluate = saved.evaluate.clone();

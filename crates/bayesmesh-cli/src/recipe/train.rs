@@ -31,6 +31,8 @@ pub struct Train {
     pub kl_warmup: usize,
     /// The largest norm of the gradient.
     pub clip_norm: Option<f64>,
+    /// Whether gradients are summed over ranks while the backward pass still runs.
+    pub overlap: bool,
     /// Threads of each rank.
     pub threads: Option<usize>,
     /// Whether ranks that train on the same rows share what is loaded.
@@ -164,6 +166,13 @@ pub(super) static SECTION: Section = Section {
             "The largest norm of the whole gradient; longer ones are scaled to it.",
         )
         .also(&["clip", "grad_clip", "max_norm"]),
+        Key::new(
+            "overlap",
+            Values::Flag,
+            Absent::Value("true"),
+            "Whether gradients are summed over ranks while the backward pass still runs. No \
+             difference for the result.",
+        ),
         Key::new(
             "threads",
             Values::Count(1, 4096),
