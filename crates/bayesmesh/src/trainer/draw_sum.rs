@@ -71,7 +71,7 @@ impl LastSum {
     pub fn finish(&mut self, part: Range<usize>) {
         for earlier in self.earlier.iter().rev() {
             let pairs = self.own[part.clone()].iter_mut().zip(&earlier[part.clone()]);
-            pairs.for_each(|(sum, left)| *sum = left + *sum);
+            pairs.for_each(|(sum, left)| *sum += left);
         }
     }
 }

@@ -170,7 +170,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         let layout = SumLayout::of(&self.posterior);
         let (sum, loaded, communication) = loop {
             let Contribution { mut sum, early } =
-                objective.accumulate(&input, &augmented, &target)?;
+                objective.accumulate(&input, augmented, &target)?;
             let pause = Instant::now();
             feed.pause();
             let loaded = pause.elapsed().as_secs_f64();
