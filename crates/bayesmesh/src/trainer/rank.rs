@@ -165,7 +165,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         let buffer_changes = sum[layout.buffers()].to_vec();
         let mut gradient = sum;
         gradient.truncate(layout.values);
-        let kl = kl_of_draws + self.posterior.kl(kl_weight as f32, &mut gradient);
+        let kl = kl_of_draws + self.posterior.kl(kl_weight as f32, 0..layout.values, &mut gradient);
         let gradient_norm = norm(&gradient);
         self.check_finite(data + kl, gradient_norm, &gradient)?;
         if let Some(limit) = self.settings.clip_norm.filter(|limit| gradient_norm > *limit) {
