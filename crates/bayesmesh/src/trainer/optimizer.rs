@@ -1,6 +1,7 @@
 //! The optimisers on the flat vector of trainable numbers.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use bayesmesh_kernels::adam::{Adam, Decay, Moments};
 use burn::optim::decay::WeightDecayConfig;
@@ -113,12 +114,16 @@ pub(super) enum Optimizer {
     Adam(Adam, Moments),
     /// That of burn-optim.
     Sgd(Sgd, Option<Box<<Sgd as BurnOptimizer>::State<1>>>),
+    /// None: each rank of a run has a part of the state, or had when the run failed.
+    Divided,
 }
 
 /// The names under which burn-optim keeps the state of Adam.
 const FIRST_MOMENT: &str = "momentum.moment_1";
 const SECOND_MOMENT: &str = "momentum.moment_2";
 const TIME: &str = "momentum.time";
+/// Stands for a state that is divided among ranks.
+const DIVIDED: &str = "divided";
 
 /// The state of an optimiser as named numbers, for checkpoints.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -129,7 +134,21 @@ pub(super) struct OptimizerState {
     pub counters: BTreeMap<String, u64>,
 }
 
+impl OptimizerState {
+    /// The state of a range of the trainable numbers.
+    pub fn part(&self, range: Range<usize>) -> Self {
+        let tensors = self.tensors.iter();
+        let tensors = tensors.map(|(name, values)| (name.clone(), values[range.clone()].to_vec()));
+        Self { tensors: tensors.collect(), counters: self.counters.clone() }
+    }
+}
+
 impl Optimizer {
+    /// Whether this has the state of all trainable numbers.
+    pub fn is_whole(&self) -> bool {
+        !matches!(self, Self::Divided)
+    }
+
     /// Changes the values by one step.
     pub fn step(&mut self, rate: f64, values: &mut [f32], gradient: Vec<f32>, device: &Device) {
         match self {
@@ -145,6 +164,7 @@ impl Optimizer {
                 let data = updated.into_data();
                 values.copy_from_slice(data.as_slice::<f32>().expect("single precision"));
             }
+            Self::Divided => unreachable!("a run starts with a whole state"),
         }
     }
 
@@ -173,6 +193,10 @@ impl Optimizer {
                 counters: [(TIME.to_owned(), moments.time as u64)].into(),
             },
             Self::Sgd(_, state) => flatten(state.as_deref()),
+            Self::Divided => OptimizerState {
+                tensors: BTreeMap::new(),
+                counters: [(DIVIDED.to_owned(), 1)].into(),
+            },
         }
     }
 
@@ -189,6 +213,13 @@ impl Optimizer {
             }
             S::state_unflatten("", &mut source, device).map(Some).ok_or_else(another_optimiser)
         }
+        if saved.counters.contains_key(DIVIDED) {
+            return Err(Error::Mismatch(
+                "the checkpoint has no optimiser state: it was made in or after a run with \
+                 `shard_optimizer` whose ranks did not bring it together; continue from another one"
+                    .to_owned(),
+            ));
+        }
         if let Some((name, values)) = saved.tensors.iter().find(|(_, v)| v.len() != len) {
             return Err(Error::Mismatch(format!(
                 "the saved optimiser state {name} has {} numbers, the posterior {len}; it belongs \
@@ -199,6 +230,7 @@ impl Optimizer {
         match self {
             Self::Adam(_, moments) => *moments = moments_of(saved)?,
             Self::Sgd(_, state) => *state = unflatten(saved, device)?.map(Box::new),
+            Self::Divided => unreachable!("only a new optimiser is given a state"),
         }
         Ok(())
     }
