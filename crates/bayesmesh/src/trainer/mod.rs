@@ -217,7 +217,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         };
         let mut optimizer = self.settings.optimizer.build();
         let device = parameters.device().clone();
-        optimizer.restore(&state, parameters.values().len(), &device)?;
+        optimizer.restore(state, parameters.values().len(), &device)?;
         let flat = |tensors: &[NamedTensor]| -> Vec<f32> {
             tensors.iter().flat_map(|tensor| &tensor.values).copied().collect()
         };

@@ -168,7 +168,13 @@ impl Optimizer {
         }
     }
 
+    /// A copy of the state.
     pub fn state(&self) -> OptimizerState {
+        self.clone().into_state()
+    }
+
+    /// The state.
+    pub fn into_state(self) -> OptimizerState {
         fn flatten(state: Option<&impl RecordState>) -> OptimizerState {
             let mut sink = StateSink::default();
             if let Some(state) = state {
@@ -187,8 +193,8 @@ impl Optimizer {
         match self {
             Self::Adam(_, moments) if moments.time == 0 => OptimizerState::default(),
             Self::Adam(_, moments) => OptimizerState {
-                tensors: [(FIRST_MOMENT, &moments.first), (SECOND_MOMENT, &moments.second)]
-                    .map(|(name, values)| (name.to_owned(), values.clone()))
+                tensors: [(FIRST_MOMENT, moments.first), (SECOND_MOMENT, moments.second)]
+                    .map(|(name, values)| (name.to_owned(), values))
                     .into(),
                 counters: [(TIME.to_owned(), moments.time as u64)].into(),
             },
@@ -200,16 +206,16 @@ impl Optimizer {
         }
     }
 
-    pub fn restore(&mut self, saved: &OptimizerState, len: usize, device: &Device) -> Result<()> {
-        fn unflatten<S: RecordState>(saved: &OptimizerState, device: &Device) -> Result<Option<S>> {
+    pub fn restore(&mut self, saved: OptimizerState, len: usize, device: &Device) -> Result<()> {
+        fn unflatten<S: RecordState>(saved: OptimizerState, device: &Device) -> Result<Option<S>> {
             if saved.tensors.is_empty() && saved.counters.is_empty() {
                 return Ok(None);
             }
-            let counters = saved.counters.iter().map(|(name, &n)| (name.clone(), n.into()));
+            let counters = saved.counters.into_iter().map(|(name, n)| (name, n.into()));
             let mut source = StateSource::new(counters.collect());
-            for (name, values) in &saved.tensors {
-                let data = TensorData::new(values.clone(), [values.len()]);
-                source.insert_tensor(name.clone(), data);
+            for (name, values) in saved.tensors {
+                let length = values.len();
+                source.insert_tensor(name, TensorData::new(values, [length]));
             }
             S::state_unflatten("", &mut source, device).map(Some).ok_or_else(another_optimiser)
         }
@@ -237,11 +243,11 @@ impl Optimizer {
 }
 
 /// The moments of Adam in a saved state; an empty one is that before the first step.
-fn moments_of(saved: &OptimizerState) -> Result<Moments> {
+fn moments_of(mut saved: OptimizerState) -> Result<Moments> {
     if saved.tensors.is_empty() && saved.counters.is_empty() {
         return Ok(Moments::default());
     }
-    let moment = |name| saved.tensors.get(name).cloned().ok_or_else(another_optimiser);
+    let mut moment = |name| saved.tensors.remove(name).ok_or_else(another_optimiser);
     let time = saved.counters.get(TIME).ok_or_else(another_optimiser)?;
     Ok(Moments {
         time: *time as usize,
@@ -281,9 +287,9 @@ mod tests {
         assert!(sink.scalars.into_iter().any(|(name, _)| name == TIME));
 
         let mut resumed = OptimizerConfig::adam().build();
-        resumed.restore(&ours.state(), 2, &Device::default()).unwrap();
+        resumed.restore(ours.state(), 2, &Device::default()).unwrap();
         assert_eq!(resumed.state(), ours.state());
         let sgd = OptimizerState { counters: BTreeMap::new(), ..ours.state() };
-        assert!(resumed.restore(&sgd, 2, &Device::default()).is_err());
+        assert!(resumed.restore(sgd, 2, &Device::default()).is_err());
     }
 }

@@ -53,7 +53,7 @@ impl Part {
         let own = share(padded, world.size(), world.rank());
         let own = own.start.min(length)..own.end.min(length);
         let mut optimizer = config.build();
-        optimizer.restore(&state.part(own.clone()), own.len(), device)?;
+        optimizer.restore(state.part(own.clone()), own.len(), device)?;
         Ok(Self { own, length, padded, optimizer: Some(optimizer) })
     }
 
@@ -205,19 +205,19 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         if !self.settings.shard_optimizer {
             return Ok(Part::whole(length));
         }
-        let state = std::mem::replace(&mut self.optimizer, Optimizer::Divided).state();
+        let state = std::mem::replace(&mut self.optimizer, Optimizer::Divided).into_state();
         Part::of(world, length, state, self.settings.optimizer, parameters.device())
     }
 
     /// Gives the trainer the optimiser's state of all ranks; collective.
     pub(super) fn complete(&mut self, world: &dyn Communicator, part: &Part) -> Result<()> {
         if part.is_divided() {
-            self.optimizer = self.whole(&part.gather(world, true)?)?;
+            self.optimizer = self.whole(part.gather(world, true)?)?;
         }
         Ok(())
     }
 
-    fn whole(&self, state: &OptimizerState) -> Result<Optimizer> {
+    fn whole(&self, state: OptimizerState) -> Result<Optimizer> {
         let mut optimizer = self.settings.optimizer.build();
         let parameters = self.posterior.parameters();
         optimizer.restore(state, parameters.values().len(), parameters.device())?;
@@ -242,7 +242,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         if anywhere[0] > 0.0 {
             let state = part.gather(world, wanted)?;
             if wanted {
-                self.optimizer = self.whole(&state)?;
+                self.optimizer = self.whole(state)?;
             }
         }
         let stop = self.call_callbacks(call);
@@ -377,7 +377,7 @@ mod tests {
     fn a_divided_state_cannot_be_restored() {
         let state = Optimizer::Divided.state();
         for config in [OptimizerConfig::adam(), OptimizerConfig::sgd()] {
-            let outcome = config.build().restore(&state, LENGTH, &Device::default());
+            let outcome = config.build().restore(state.clone(), LENGTH, &Device::default());
             assert!(outcome.unwrap_err().to_string().contains("no optimiser state"));
         }
     }

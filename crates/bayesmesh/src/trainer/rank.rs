@@ -4,7 +4,6 @@ use std::time::Instant;
 
 use bayesmesh_comm::{MeshComm, Operation, Reduce, all_reduce_buckets, share};
 use bayesmesh_kernels::stream::Purpose;
-use burn::tensor::Device;
 
 use super::loader::{Feed, Loaded};
 use super::objective::{Objective, SumLayout, Tail};
@@ -66,7 +65,6 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
     {
         let (steps, epoch_steps) = (course.steps, course.batches.steps_per_epoch());
-        let device = self.posterior.parameters().device().clone().autodiff();
         let mut wants_stop = false;
         let (mut epoch_loss, mut epoch_count) = (0.0, 0);
         let mut epoch_time = Time::default();
@@ -75,7 +73,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
             let started = Instant::now();
             let loaded = feed.take(self.step)?;
             let waited = started.elapsed().as_secs_f64();
-            let outcome = self.one_step(mesh, part, feed, train, loaded, &device, wants_stop)?;
+            let outcome = self.one_step(mesh, part, feed, train, loaded, wants_stop)?;
             let time =
                 Time { seconds: started.elapsed().as_secs_f64(), waited: waited + outcome.loaded };
             self.time += time;
@@ -145,13 +143,13 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         feed: &impl Feed<D>,
         train: &D,
         loaded: Loaded<D>,
-        device: &Device,
         wants_stop: bool,
     ) -> Result<StepOutcome>
     where
         D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
     {
         let settings = &self.settings;
+        let device = self.posterior.parameters().device().clone().autodiff();
         let at = mesh.coordinates;
         let rows = share(settings.batch, mesh.mesh.data_size(), at.data);
         let draws = share(settings.samples, mesh.mesh.samples_size(), at.sample);
@@ -182,7 +180,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
             kl_weight,
             seed: settings.seed,
             step,
-            device,
+            device: &device,
         };
         let layout = SumLayout::of(&self.posterior);
         let mut sum = objective.accumulate(&input, augmented, &target)?;
