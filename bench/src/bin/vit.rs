@@ -20,6 +20,10 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 struct Clock(Arc<Mutex<Vec<(Instant, u64)>>>);
 
 impl Callback for Clock {
+    fn wants_checkpoint(&self, _: &StepReport) -> bool {
+        false
+    }
+
     fn on_step(&mut self, _: &StepReport, _: &dyn Fn() -> Checkpoint) -> Flow {
         self.0
             .lock()

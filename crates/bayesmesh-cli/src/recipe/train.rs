@@ -31,6 +31,8 @@ pub struct Train {
     pub kl_warmup: usize,
     /// The largest norm of the gradient.
     pub clip_norm: Option<f64>,
+    /// Whether the optimiser's state is divided among the ranks.
+    pub shard_optimizer: bool,
     /// Threads of each rank.
     pub threads: Option<usize>,
     /// Whether ranks that train on the same rows share what is loaded.
@@ -164,6 +166,15 @@ pub(super) static SECTION: Section = Section {
             "The largest norm of the whole gradient; longer ones are scaled to it.",
         )
         .also(&["clip", "grad_clip", "max_norm"]),
+        Key::new(
+            "shard_optimizer",
+            Values::Flag,
+            Absent::Value("false"),
+            "Whether the optimiser's state is divided among the ranks, each with its share: less \
+             memory where ranks are processes, for a little more communication. No difference for \
+             the result.",
+        )
+        .also(&["zero", "shard_optimiser", "sharded_optimizer"]),
         Key::new(
             "threads",
             Values::Count(1, 4096),

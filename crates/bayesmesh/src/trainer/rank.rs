@@ -4,13 +4,12 @@ use std::time::Instant;
 
 use bayesmesh_comm::{MeshComm, Operation, Reduce, all_reduce_buckets, share};
 use bayesmesh_kernels::stream::Purpose;
-use burn::tensor::Device;
 
 use super::loader::{Feed, Loaded};
 use super::objective::{Objective, SumLayout, Tail};
+use super::part::Part;
 use super::schedule::rise;
-use super::{Augment, Course, EpochReport, Flow, StepReport, Time, Trainer};
-use crate::checkpoint::Checkpoint;
+use super::{Augment, Course, EpochReport, StepReport, Time, Trainer};
 use crate::data::Dataset;
 use crate::draw::Draw;
 use crate::error::{Error, Result};
@@ -42,8 +41,30 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     where
         D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
     {
+        let mut part = self.divide(&*mesh.world)?;
+        let outcome = self.steps(mesh, &mut part, feed, train, valid, course);
+        // What is not finite is seen by all ranks at once; other errors leave some behind.
+        match outcome {
+            Ok(()) | Err(Error::NotFinite { .. }) => {
+                outcome.and(self.complete(&*mesh.world, &part))
+            }
+            Err(_) => outcome,
+        }
+    }
+
+    fn steps<D>(
+        &mut self,
+        mesh: &MeshComm,
+        part: &mut Part,
+        feed: &impl Feed<D>,
+        train: &D,
+        valid: Option<&D>,
+        course: &Course,
+    ) -> Result<()>
+    where
+        D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
+    {
         let (steps, epoch_steps) = (course.steps, course.batches.steps_per_epoch());
-        let device = self.posterior.parameters().device().clone().autodiff();
         let mut wants_stop = false;
         let (mut epoch_loss, mut epoch_count) = (0.0, 0);
         let mut epoch_time = Time::default();
@@ -52,7 +73,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
             let started = Instant::now();
             let loaded = feed.take(self.step)?;
             let waited = started.elapsed().as_secs_f64();
-            let outcome = self.one_step(mesh, feed, train, loaded, &device, wants_stop)?;
+            let outcome = self.one_step(mesh, part, feed, train, loaded, wants_stop)?;
             let time =
                 Time { seconds: started.elapsed().as_secs_f64(), waited: waited + outcome.loaded };
             self.time += time;
@@ -75,7 +96,12 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
                 time,
             };
             let stopping = outcome.stop || self.step == steps;
-            wants_stop |= self.tell(|callback, checkpoint| callback.on_step(&report, checkpoint));
+            wants_stop |= self.tell(
+                &*mesh.world,
+                part,
+                |callback| callback.wants_checkpoint(&report),
+                |callback, checkpoint| callback.on_step(&report, checkpoint),
+            )?;
 
             if stopping || self.step.is_multiple_of(epoch_steps) {
                 let draws = self.settings.validation_draws.unwrap_or(self.settings.samples);
@@ -90,8 +116,12 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
                     validation,
                     time: epoch_time,
                 };
-                wants_stop |=
-                    self.tell(|callback, checkpoint| callback.on_epoch(&report, checkpoint));
+                wants_stop |= self.tell(
+                    &*mesh.world,
+                    part,
+                    |_| true,
+                    |callback, checkpoint| callback.on_epoch(&report, checkpoint),
+                )?;
                 (epoch_loss, epoch_count) = (0.0, 0);
                 epoch_time = Time::default();
                 // At the end of an epoch all agree at once, so that what a callback has judged is
@@ -109,16 +139,17 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     fn one_step<D>(
         &mut self,
         mesh: &MeshComm,
+        part: &mut Part,
         feed: &impl Feed<D>,
         train: &D,
         loaded: Loaded<D>,
-        device: &Device,
         wants_stop: bool,
     ) -> Result<StepOutcome>
     where
         D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
     {
         let settings = &self.settings;
+        let device = self.posterior.parameters().device().clone().autodiff();
         let at = mesh.coordinates;
         let rows = share(settings.batch, mesh.mesh.data_size(), at.data);
         let draws = share(settings.samples, mesh.mesh.samples_size(), at.sample);
@@ -149,7 +180,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
             kl_weight,
             seed: settings.seed,
             step,
-            device,
+            device: &device,
         };
         let layout = SumLayout::of(&self.posterior);
         let mut sum = objective.accumulate(&input, augmented, &target)?;
@@ -157,7 +188,10 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         feed.pause();
         let loaded = pause.elapsed().as_secs_f64();
         sum[layout.tail(Tail::Stop)] = if wants_stop { 1.0 } else { 0.0 };
-        all_reduce_buckets(&*mesh.world, &mut sum, settings.bucket_bytes, settings.reduce)?;
+        // Where it is divided, the gradient is not summed for all.
+        let start = if part.is_divided() { layout.values } else { 0 };
+        let (world, bucket_bytes, reduce) = (&*mesh.world, settings.bucket_bytes, settings.reduce);
+        all_reduce_buckets(world, &mut sum[start..], bucket_bytes, reduce)?;
 
         let data = f64::from(sum[layout.tail(Tail::Loss)]);
         let kl_of_draws = f64::from(sum[layout.tail(Tail::Kl)]);
@@ -165,66 +199,39 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         let buffer_changes = sum[layout.buffers()].to_vec();
         let mut gradient = sum;
         gradient.truncate(layout.values);
-        let kl = kl_of_draws + self.posterior.kl(kl_weight as f32, &mut gradient);
-        let gradient_norm = norm(&gradient);
-        self.check_finite(data + kl, gradient_norm, &gradient)?;
+        part.reduce_scatter(world, &mut gradient, bucket_bytes, reduce)?;
+        let own = part.own();
+        let kl = self.posterior.kl(kl_weight as f32, own.clone(), &mut gradient[own.clone()]);
+        let (kl, gradient_norm) = part.totals(world, kl, &gradient[own.clone()], reduce)?;
+        let kl = kl_of_draws + kl;
+        if !((data + kl).is_finite() && gradient_norm.is_finite()) {
+            let first = part.first_not_finite(world, &gradient[own])?;
+            return Err(self.not_finite(data + kl, first));
+        }
         if let Some(limit) = self.settings.clip_norm.filter(|limit| gradient_norm > *limit) {
             let factor = (limit / gradient_norm) as f32;
-            gradient.iter_mut().for_each(|g| *g *= factor);
+            gradient[own].iter_mut().for_each(|g| *g *= factor);
         }
         let rate = self.settings.schedule.rate(self.step);
         let parameters = self.posterior.parameters_mut();
         let plain = parameters.device().clone();
-        self.optimizer.step(rate, parameters.values_mut(), gradient, &plain);
+        let values = parameters.values_mut();
+        part.step(world, &mut self.optimizer, rate, values, gradient, &plain)?;
         for (buffer, change) in parameters.buffers_mut().iter_mut().zip(buffer_changes) {
             *buffer += change;
         }
         Ok(StepOutcome { data, kl, kl_weight, gradient_norm, rate, stop, loaded })
     }
 
-    fn check_finite(&self, loss: f64, norm: f64, gradient: &[f32]) -> Result<()> {
-        // The squares of single precision do not overflow in double precision.
-        if loss.is_finite() && norm.is_finite() {
-            return Ok(());
-        }
+    /// What is not finite: the loss, or the gradient from its element `first` on.
+    fn not_finite(&self, loss: f64, first: Option<usize>) -> Error {
         // A bad loss makes all gradients bad: the cause comes first.
-        let what = match gradient.iter().position(|g| !g.is_finite()) {
+        let what = match first {
             Some(index) if loss.is_finite() => {
                 format!("the gradient of {}", self.posterior.parameters().describe(index))
             }
             _ => format!("the loss ({loss})"),
         };
-        Err(Error::NotFinite { step: self.step, what })
+        Error::NotFinite { step: self.step, what }
     }
-
-    /// Calls every callback of this rank; whether one of them wants to stop.
-    fn tell(
-        &mut self,
-        mut call: impl FnMut(&mut dyn super::Callback, &dyn Fn() -> Checkpoint) -> Flow,
-    ) -> bool {
-        let mut callbacks = std::mem::take(&mut self.callbacks);
-        let checkpoint = || self.checkpoint();
-        let mut stop = false;
-        for callback in &mut callbacks {
-            stop |= call(&mut **callback, &checkpoint) == Flow::Stop;
-        }
-        self.callbacks = callbacks;
-        stop
-    }
-}
-
-/// The Euclidean norm, in double precision. Eight sums, added in a fixed order, because one would
-/// wait for itself at every number.
-fn norm(gradient: &[f32]) -> f64 {
-    let mut sums = [0.0; 8];
-    let mut add = |chunk: &[f32]| {
-        for (sum, &g) in sums.iter_mut().zip(chunk) {
-            *sum += f64::from(g) * f64::from(g);
-        }
-    };
-    let chunks = gradient.chunks_exact(8);
-    let rest = chunks.remainder();
-    chunks.for_each(&mut add);
-    add(rest);
-    sums.iter().sum::<f64>().sqrt()
 }
