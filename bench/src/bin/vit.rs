@@ -25,6 +25,10 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 struct Clock(Arc<Mutex<Vec<(Instant, u64, StepReport)>>>);
 
 impl Callback for Clock {
+    fn wants_checkpoint(&self, _: &StepReport) -> bool {
+        false
+    }
+
     fn on_step(&mut self, report: &StepReport, _: &dyn Fn() -> Checkpoint) -> Flow {
         let faults = memory::minor_faults().unwrap_or(0);
         self.0.lock().expect("not poisoned").push((Instant::now(), faults, report.clone()));

@@ -13,15 +13,18 @@ pub fn predicted_per_rank<U: UseCase>(
     posterior: &impl Posterior,
     mesh: Mesh,
 ) -> u64 {
-    // Values, their tensors, sum over draws, sum over ranks, gradient and value tensors of the
-    // optimiser, two moments and two temporaries of its step.
-    const COPIES: u64 = 10;
+    // Values, their tensors, sum over draws, sum over ranks.
+    const COPIES: u64 = 4;
+    // Gradient and value tensors of the optimiser, two moments and two temporaries of its step.
+    const OPTIMIZER_COPIES: u64 = 6;
     let numbers = posterior.parameters().values().len() as u64;
     let train = &recipe.train;
+    let parts = if train.shard_optimizer { mesh.size() as u64 } else { 1 };
     let draws = match train.memory {
         Memory::Retain => train.samples.div_ceil(mesh.samples_size()) as u64,
         Memory::Recompute => 1,
     };
     let rows = train.batch.div_ceil(mesh.data_size()) as u64;
-    4 * (COPIES * numbers + draws * rows * U::activations(recipe))
+    let copies = COPIES * numbers + (OPTIMIZER_COPIES * numbers).div_ceil(parts);
+    4 * (copies + draws * rows * U::activations(recipe))
 }

@@ -37,6 +37,10 @@ impl Progress {
 }
 
 impl Callback for Progress {
+    fn wants_checkpoint(&self, _report: &StepReport) -> bool {
+        false
+    }
+
     fn on_step(&mut self, report: &StepReport, _checkpoint: &dyn Fn() -> Checkpoint) -> Flow {
         self.bar.set_position(report.step as u64);
         let now = report.examples as f64 / report.time.seconds.max(f64::MIN_POSITIVE);

@@ -67,6 +67,9 @@ fn threads_and_processes_end_with_the_same_weights() {
         for size in [1, 2, 4] {
             let out = format!("mpi-{size}");
             let mesh = format!("{size}x1");
+            // The optimiser's state divided among the ranks, or not.
+            let divided = format!("train.shard_optimizer={}", size == 4);
+            let settings = [settings[0], &divided];
             let arguments = training(recipe, &settings, &["--out", &out, "--mesh", &mesh]);
             let outcome = run(&scratch, size, &arguments);
             assert_eq!(outcome.digest(), expected, "{recipe} on {size}");

@@ -196,6 +196,32 @@ fn another_number_of_ranks_ends_with_the_same_weights() {
     assert_eq!(column(&runs[0], "loss"), column(&runs[1], "loss"));
 }
 
+/// The checkpoints, within the epoch and at the end, are those of an undivided run.
+#[test]
+fn the_optimiser_can_be_divided_in_a_part_of_the_run() {
+    let scratch = Scratch::new();
+    let train = |settings: &[&str], others: &[&str]| {
+        let fixed = ["train.reduce=reproducible", "schedule.kind=constant"];
+        let outcome = scratch.train("load-mlp-vi", &[&fixed, settings].concat(), others);
+        outcome.success();
+        outcome
+    };
+    let divided = "train.shard_optimizer=true";
+    train(&["train.steps=36"], &["--ranks", "1", "--out", "whole"]);
+    train(&["train.steps=12", divided], &["--ranks", "2", "--out", "run"]);
+    train(&["train.steps=24"], &["--ranks", "1", "--out", "run", "--resume"]);
+    train(&["train.steps=36", divided], &["--ranks", "4", "--out", "run", "--resume"]);
+    for step in [30, 35, 36] {
+        let load = |run: &str| {
+            let path = format!("{run}/checkpoints/step-{step:08}.safetensors");
+            Checkpoint::load(scratch.path(&path)).unwrap()
+        };
+        let (whole, run) = (load("whole"), load("run"));
+        assert_eq!(whole.optimizer.len(), 2);
+        assert!(whole == run, "step {step}");
+    }
+}
+
 #[test]
 fn another_number_of_ranks_ends_with_nearly_the_same_weights() {
     let scratch = Scratch::new();

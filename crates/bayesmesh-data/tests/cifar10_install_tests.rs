@@ -5,7 +5,6 @@
 mod cifar10_support;
 
 use std::fs::{self, File};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -15,7 +14,7 @@ use bayesmesh_data::cifar10::{
 };
 use cifar10_support::{Scratch, assert_says, names, real};
 use flate2::Compression;
-use flate2::write::{GzEncoder, ZlibEncoder};
+use flate2::write::GzEncoder;
 
 const IMAGES: usize = 12;
 
@@ -68,24 +67,16 @@ fn package(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let mut files = Vec::new();
     for name in FILES {
         let bytes = fs::read(folder.join(name)).unwrap();
-        let mut pixels = ZlibEncoder::new(Vec::new(), Compression::fast());
+        let mut pixels = Vec::new();
         for record in bytes.chunks(RECORD_BYTES) {
             labels.push(record[0]);
-            pixels.write_all(&[0]).unwrap(); // no filter
             let pixel = |i: usize| [record[1 + i], record[1 + 1024 + i], record[1 + 2048 + i]];
-            pixels.write_all(&(0..1024).flat_map(pixel).collect::<Vec<u8>>()).unwrap();
+            pixels.extend((0..1024).flat_map(pixel));
         }
-        let mut header = 1024u32.to_be_bytes().to_vec();
-        header.extend((IMAGES as u32).to_be_bytes());
-        header.extend([8, 2, 0, 0, 0]);
-        let mut png = b"\x89PNG\r\n\x1a\n".to_vec();
-        let chunks = [(b"IHDR", header), (b"IDAT", pixels.finish().unwrap()), (b"IEND", vec![])];
-        for (name, content) in chunks {
-            png.extend((content.len() as u32).to_be_bytes());
-            png.extend(name);
-            png.extend(content);
-            png.extend([0; 4]);
-        }
+        let mut png = Vec::new();
+        let mut encoder = png::Encoder::new(&mut png, 1024, IMAGES as u32);
+        encoder.set_color(png::ColorType::Rgb);
+        encoder.write_header().unwrap().write_image_data(&pixels).unwrap();
         files.push((format!("package/{}", name.replace(".bin", ".png")), png));
     }
     let (train, test) = labels.split_at(5 * IMAGES);

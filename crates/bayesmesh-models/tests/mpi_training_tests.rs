@@ -1,5 +1,6 @@
 //! Training on ranks that are MPI processes is training on threads: to the bit with reproducible
-//! sums, to 1e-5 with fast ones, for every loss, and with draws, data or both divided.
+//! sums, to 1e-5 with fast ones, for every loss, and with draws, data or both divided. So it is
+//! with the optimiser divided.
 //!
 //! Started without arguments this is the driver: it starts itself under `mpirun` (or the command in
 //! `BAYESMESH_MPIRUN`) on 1, 2 and 4 ranks.
@@ -123,21 +124,32 @@ where
     L: Loss,
     D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
 {
-    let settings = |ranks: usize| Settings {
+    let settings = |ranks: usize, shard_optimizer: bool| Settings {
         samples: 4,
         batch: 7,
         mesh: Mesh::samples(ranks).expect("ranks"),
         reduce: Reduce::Reproducible,
         optimizer: OptimizerConfig::adam(),
+        shard_optimizer,
+        // Several pieces of the tiny ViT.
+        bucket_bytes: 100_000,
         ..settings()
     };
-    let trainer = |ranks| Trainer::new(posterior.clone(), loss.clone(), settings(ranks));
+    let of = |settings| Trainer::new(posterior.clone(), loss.clone(), settings);
+    let trainer = |ranks| of(settings(ranks, false));
     let own = trainer(world.size());
     let start = own.checkpoint().digest();
     let mut own = own.with_world(Arc::clone(world)).map_err(text)?;
     own.fit(data, None, STEPS).map_err(text)?;
     let digest = own.checkpoint().digest();
     agree(&**world, &[("digest", &digest)]).map_err(text)?;
+
+    // The optimiser divided, in two parts and with all of its state in the end.
+    let divided = of(settings(world.size(), true)).with_world(Arc::clone(world));
+    let mut divided = divided.map_err(text)?;
+    divided.fit(data, None, Length::Steps(2)).map_err(text)?;
+    divided.fit(data, None, STEPS).map_err(text)?;
+    assert!(divided.checkpoint() == own.checkpoint(), "{name}: with the optimiser divided");
     if world.rank() == 0 {
         assert_ne!(digest, start, "{name}: five steps changed nothing");
         for ranks in [1, world.size()] {
@@ -163,19 +175,20 @@ where
     L: Loss,
     D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
 {
-    let trainer = |mesh| {
-        let settings = Settings { samples: 5, batch: 7, mesh, ..settings() };
+    let trainer = |mesh, shard_optimizer| {
+        let settings = Settings { samples: 5, batch: 7, mesh, shard_optimizer, ..settings() };
         Trainer::new(posterior.clone(), loss.clone(), settings)
     };
     let start = Instant::now();
     // Only rank 0 compares; the others wait for it without using a core.
-    let mut serial = trainer(Mesh::serial());
+    let mut serial = trainer(Mesh::serial(), false);
     if world.rank() == 0 {
         serial.fit(data, None, STEPS).map_err(text)?;
     }
     let mut worst = 0.0f32;
-    for mesh in meshes(world.size()) {
-        let mut own = trainer(mesh).with_world(Arc::clone(world)).map_err(text)?;
+    let shapes = meshes(world.size()).into_iter();
+    for (mesh, shard_optimizer) in shapes.flat_map(|mesh| [(mesh, false), (mesh, true)]) {
+        let mut own = trainer(mesh, shard_optimizer).with_world(Arc::clone(world)).map_err(text)?;
         own.fit(data, None, STEPS).map_err(text)?;
         agree(&**world, &[("digest", own.checkpoint().digest())]).map_err(text)?;
         if world.rank() > 0 {

@@ -78,6 +78,7 @@ fn ranks_that_would_not_do_the_same_run_are_refused() {
     for (message, words) in [
         (message(|settings, _, _, _| settings.seed = 3), "seed differs between ranks"),
         (message(|settings, _, _, _| settings.heat = 0.5), "rank 0 has `1`, rank 1 has `0.5`"),
+        (message(|settings, _, _, _| settings.shard_optimizer = true), "shard_optimizer differs"),
         (message(|settings, _, _, _| settings.mesh = "1x2".parse().unwrap()), "mesh differs"),
         (message(|_, rows, _, _| *rows = 21), "number of training examples differs"),
         (message(|_, _, steps, _| *steps = 3), "length of the run differs"),

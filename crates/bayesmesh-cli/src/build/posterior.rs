@@ -1,5 +1,7 @@
 //! Any posterior that a recipe can name.
 
+use std::ops::Range;
+
 use anyhow::Result;
 use bayesmesh::posterior::{InitialStd, Kl, Parameters};
 use bayesmesh::{Draw, McDropout, MeanField, Network, Point, Posterior, Prior, Scale};
@@ -44,8 +46,8 @@ impl<N: Network> Posterior for AnyPosterior<N> {
         for_posterior!(self, posterior => posterior.draws_share_weights())
     }
 
-    fn kl(&self, weight: f32, gradient: &mut [f32]) -> f64 {
-        for_posterior!(self, posterior => posterior.kl(weight, gradient))
+    fn kl(&self, weight: f32, range: Range<usize>, gradient: &mut [f32]) -> f64 {
+        for_posterior!(self, posterior => posterior.kl(weight, range, gradient))
     }
 
     fn kl_of_draw(&self, draw: &Draw, weight: f32, gradient: &mut [f32]) -> f64 {

@@ -58,6 +58,7 @@ pub fn settings(recipe: &Recipe, mesh: Mesh, steps: usize) -> Settings {
             }
         },
         overlap: train.overlap,
+        shard_optimizer: train.shard_optimizer,
         threads: train.threads,
         share_loading: train.share_loading,
         load_delay: Duration::try_from_secs_f64(train.load_delay_ms / 1e3).unwrap_or(Duration::MAX),

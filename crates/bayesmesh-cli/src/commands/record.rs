@@ -123,13 +123,18 @@ impl Recorder {
                 ],
             )?;
         }
-        // Where an epoch ends its row is still to come, and the checkpoint after it.
-        let ends_epoch =
-            report.step.is_multiple_of(self.epoch_steps) || report.step == report.steps;
-        if report.step.is_multiple_of(self.checkpoint_every) && !ends_epoch {
+        if self.saves_after(report) {
             self.store.save(&checkpoint())?;
         }
         Ok(())
+    }
+
+    /// Whether a checkpoint follows a step. Where an epoch ends its row is still to come, and the
+    /// checkpoint after it.
+    fn saves_after(&self, report: &StepReport) -> bool {
+        let ends_epoch =
+            report.step.is_multiple_of(self.epoch_steps) || report.step == report.steps;
+        report.step.is_multiple_of(self.checkpoint_every) && !ends_epoch
     }
 
     fn epoch(&mut self, report: &EpochReport, checkpoint: &dyn Fn() -> Checkpoint) -> Result<()> {
@@ -177,6 +182,10 @@ impl Recorder {
 }
 
 impl Callback for Recorder {
+    fn wants_checkpoint(&self, report: &StepReport) -> bool {
+        self.saves_after(report)
+    }
+
     fn on_step(&mut self, report: &StepReport, checkpoint: &dyn Fn() -> Checkpoint) -> Flow {
         let outcome = self.step(report, checkpoint);
         self.flow(outcome)

@@ -190,7 +190,7 @@ fn refuse_other_run(folder: &RunFolder, recipe: &Recipe) -> Result<()> {
 }
 
 /// The first key in which two recipes are not the same run. How long it lasts, how it is divided
-/// among threads and what is kept or scored can change.
+/// among threads and ranks and what is kept or scored can change.
 fn first_difference(saved: &Recipe, recipe: &Recipe) -> Option<String> {
     let comparable = |recipe: &Recipe| {
         let mut recipe = recipe.clone();
@@ -198,6 +198,7 @@ fn first_difference(saved: &Recipe, recipe: &Recipe) -> Option<String> {
         recipe.train.steps = None;
         recipe.train.threads = None;
         recipe.train.overlap = saved.train.overlap;
+        recipe.train.shard_optimizer = saved.train.shard_optimizer;
         recipe.train.share_loading = saved.train.share_loading;
         recipe.train.load_delay_ms = saved.train.load_delay_ms;
         recipe.evaluate = saved.evaluate.clone();

@@ -33,6 +33,8 @@ pub struct Train {
     pub clip_norm: Option<f64>,
     /// Whether gradients are summed over ranks while the backward pass still runs.
     pub overlap: bool,
+    /// Whether the optimiser's state is divided among the ranks.
+    pub shard_optimizer: bool,
     /// Threads of each rank.
     pub threads: Option<usize>,
     /// Whether ranks that train on the same rows share what is loaded.
@@ -173,6 +175,15 @@ pub(super) static SECTION: Section = Section {
             "Whether gradients are summed over ranks while the backward pass still runs. No \
              difference for the result.",
         ),
+        Key::new(
+            "shard_optimizer",
+            Values::Flag,
+            Absent::Value("false"),
+            "Whether the optimiser's state is divided among the ranks, each with its share: less \
+             memory where ranks are processes, for a little more communication. No difference for \
+             the result.",
+        )
+        .also(&["zero", "shard_optimiser", "sharded_optimizer"]),
         Key::new(
             "threads",
             Values::Count(1, 4096),

@@ -1,11 +1,13 @@
 //! The mean-field Gaussian.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use bayesmesh_kernels::gaussian::{self, Prior, Scale};
 use bayesmesh_kernels::stream::Purpose;
 
+use super::divergence::SlotKl;
 use super::{Family, Parameters, Posterior, Slot};
 use crate::draw::Draw;
 use crate::error::{Error, Result};
@@ -193,21 +195,16 @@ impl<N: Network> MeanField<N> {
         }
     }
 
-    /// Calls `term` with every distributed slot, its (μ, ρ) and the gradients of both.
-    fn sum_over_slots(
-        &self,
-        gradient: &mut [f32],
-        mut term: impl FnMut(usize, &Slot, [&[f32]; 2], [&mut [f32]; 2]) -> f64,
-    ) -> f64 {
-        let mut sum = 0.0;
-        for (index, slot) in self.parameters.slots().iter().enumerate() {
-            if let Family::Gaussian(_) = slot.family {
+    /// The distributed slots, with their index among all, their σ and (μ, ρ).
+    fn gaussians(&self) -> impl Iterator<Item = (usize, &Slot, Scale, [&[f32]; 2])> {
+        let slots = self.parameters.slots().iter().enumerate();
+        slots.filter_map(|(index, slot)| match slot.family {
+            Family::Gaussian(scale) => {
                 let (mean, rho) = self.parameters.values()[slot.range.clone()].split_at(slot.len());
-                let (grad_mean, grad_rho) = gradient[slot.range.clone()].split_at_mut(slot.len());
-                sum += term(index, slot, [mean, rho], [grad_mean, grad_rho]);
+                Some((index, slot, scale, [mean, rho]))
             }
-        }
-        sum
+            Family::Point => None,
+        })
     }
 }
 
@@ -222,28 +219,36 @@ impl<N: Network> Posterior for MeanField<N> {
         &mut self.parameters
     }
 
-    fn kl(&self, weight: f32, gradient: &mut [f32]) -> f64 {
+    fn kl(&self, weight: f32, range: Range<usize>, gradient: &mut [f32]) -> f64 {
         if self.kl != Kl::Analytic {
             return 0.0;
         }
-        self.sum_over_slots(gradient, |_, slot, [mean, rho], [grad_mean, grad_rho]| {
-            let Prior::Normal { mean: prior_mean, std } = self.prior_of(slot) else {
+        let mut sum = 0.0;
+        for (_, slot, scale, values) in self.gaussians() {
+            let Prior::Normal { mean, std } = self.prior_of(slot) else {
                 unreachable!("`with_kl` refuses the closed form for other priors");
             };
-            gaussian::kl_normal(self.scale, mean, rho, prior_mean, std, weight, grad_mean, grad_rho)
-        })
+            if slot.range.start < range.end && range.start < slot.range.end {
+                let (start, prior) = (slot.range.start, (mean, std));
+                sum += SlotKl { scale, values, start, prior, weight }.add(&range, gradient);
+            }
+        }
+        sum
     }
 
     fn kl_of_draw(&self, draw: &Draw, weight: f32, gradient: &mut [f32]) -> f64 {
         if self.kl != Kl::MonteCarlo {
             return 0.0;
         }
-        self.sum_over_slots(gradient, |index, slot, [mean, rho], [grad_mean, grad_rho]| {
+        let mut sum = 0.0;
+        for (index, slot, scale, [mean, rho]) in self.gaussians() {
+            let (grad_mean, grad_rho) = gradient[slot.range.clone()].split_at_mut(slot.len());
             let stream = draw.stream(Purpose::Weights).at_tensor(index as u32);
             let prior = self.prior_of(slot);
-            gaussian::kl_monte_carlo(
-                &stream, 0, self.scale, mean, rho, &prior, weight, grad_mean, grad_rho,
-            )
-        })
+            sum += gaussian::kl_monte_carlo(
+                &stream, 0, scale, mean, rho, &prior, weight, grad_mean, grad_rho,
+            );
+        }
+        sum
     }
 }

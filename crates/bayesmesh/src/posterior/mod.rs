@@ -9,6 +9,7 @@
 //! | [`McDropout`] | the same weights, other masks | none (add weight decay in the optimiser) |
 //! | [`Point`] | the network itself; dropout in training only | none |
 
+mod divergence;
 mod leaves;
 mod mc_dropout;
 mod mean_field;
@@ -24,6 +25,8 @@ pub use parameters::{Drawn, Parameters, Snapshot, Tape};
 pub use point::Point;
 pub(crate) use slot::to_vec;
 pub use slot::{Family, Slot};
+
+use std::ops::Range;
 
 use bayesmesh_kernels::stream::{Purpose, Stream};
 
@@ -52,11 +55,14 @@ pub trait Posterior: Clone + Send {
         false
     }
 
-    /// `KL(q‖p)` in closed form; adds `weight` times its gradient. Zero where there is none.
+    /// The part of `KL(q‖p)`, in closed form, that belongs to the elements `range` of the flat
+    /// vector; adds `weight` times its derivatives by them to `gradient`, which has the length of
+    /// the range. Zero where there is none. The parts of ranges that follow one another add up to
+    /// the whole.
     ///
     /// It does not depend on the draws, so it is added once, after the sum over ranks.
-    fn kl(&self, weight: f32, gradient: &mut [f32]) -> f64 {
-        let _ = (weight, gradient);
+    fn kl(&self, weight: f32, range: Range<usize>, gradient: &mut [f32]) -> f64 {
+        let _ = (weight, range, gradient);
         0.0
     }
 

@@ -102,6 +102,17 @@ pub enum Flow {
 ///
 /// `checkpoint` copies everything a resumed run needs.
 pub trait Callback: Send {
+    /// Whether [`on_step`](Self::on_step) may make a checkpoint when it gets this report.
+    ///
+    /// Asked only where the optimiser is divided among the ranks
+    /// ([`Settings::shard_optimizer`](super::Settings::shard_optimizer)): they have to send its state
+    /// then, so say no where you can. A checkpoint after a no lacks the state, and the run ends with
+    /// an error. After an epoch it is always sent.
+    fn wants_checkpoint(&self, report: &StepReport) -> bool {
+        let _ = report;
+        true
+    }
+
     /// After every step.
     fn on_step(&mut self, report: &StepReport, checkpoint: &dyn Fn() -> Checkpoint) -> Flow {
         let _ = (report, checkpoint);

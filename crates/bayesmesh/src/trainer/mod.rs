@@ -12,6 +12,7 @@ mod node_feed;
 mod objective;
 mod optimizer;
 mod overlap;
+mod part;
 mod rank;
 mod schedule;
 mod settings;
@@ -218,7 +219,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         };
         let mut optimizer = self.settings.optimizer.build();
         let device = parameters.device().clone();
-        optimizer.restore(&state, parameters.values().len(), &device)?;
+        optimizer.restore(state, parameters.values().len(), &device)?;
         let flat = |tensors: &[NamedTensor]| -> Vec<f32> {
             tensors.iter().flat_map(|tensor| &tensor.values).copied().collect()
         };
@@ -233,7 +234,9 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     /// one rank of a [job](Self::with_world).
     ///
     /// Ranks of a job that differ in settings, state or data are refused, on all ranks and by the
-    /// first difference. On an error the trainer stands at the last complete step.
+    /// first difference. On an error the trainer stands at the last complete step. If a rank failed
+    /// while the optimiser was divided ([`Settings::shard_optimizer`]), its state is lost, and a
+    /// checkpoint has to be restored before training goes on.
     pub fn fit<D>(&mut self, train: &D, valid: Option<&D>, length: Length) -> Result<()>
     where
         D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
@@ -410,6 +413,13 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     }
 
     fn check(&self, world: usize, examples: usize) -> Result<()> {
+        if !self.optimizer.is_whole() {
+            return Err(Error::Setting(
+                "a run with `shard_optimizer` failed and the optimiser's state with it; restore a \
+                 checkpoint before training goes on"
+                    .to_owned(),
+            ));
+        }
         self.settings.check(world, examples, self.loss.least_draws(), self.loss.combine())
     }
 

@@ -1,6 +1,7 @@
 //! The optimisers on the flat vector of trainable numbers.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use bayesmesh_kernels::adam::{Adam, Decay, Moments};
 use burn::optim::decay::WeightDecayConfig;
@@ -113,12 +114,16 @@ pub(super) enum Optimizer {
     Adam(Adam, Moments),
     /// That of burn-optim.
     Sgd(Sgd, Option<Box<<Sgd as BurnOptimizer>::State<1>>>),
+    /// None: each rank of a run has a part of the state, or had when the run failed.
+    Divided,
 }
 
 /// The names under which burn-optim keeps the state of Adam.
 const FIRST_MOMENT: &str = "momentum.moment_1";
 const SECOND_MOMENT: &str = "momentum.moment_2";
 const TIME: &str = "momentum.time";
+/// Stands for a state that is divided among ranks.
+const DIVIDED: &str = "divided";
 
 /// The state of an optimiser as named numbers, for checkpoints.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -129,7 +134,21 @@ pub(super) struct OptimizerState {
     pub counters: BTreeMap<String, u64>,
 }
 
+impl OptimizerState {
+    /// The state of a range of the trainable numbers.
+    pub fn part(&self, range: Range<usize>) -> Self {
+        let tensors = self.tensors.iter();
+        let tensors = tensors.map(|(name, values)| (name.clone(), values[range.clone()].to_vec()));
+        Self { tensors: tensors.collect(), counters: self.counters.clone() }
+    }
+}
+
 impl Optimizer {
+    /// Whether this has the state of all trainable numbers.
+    pub fn is_whole(&self) -> bool {
+        !matches!(self, Self::Divided)
+    }
+
     /// Changes the values by one step.
     pub fn step(&mut self, rate: f64, values: &mut [f32], gradient: Vec<f32>, device: &Device) {
         match self {
@@ -145,10 +164,17 @@ impl Optimizer {
                 let data = updated.into_data();
                 values.copy_from_slice(data.as_slice::<f32>().expect("single precision"));
             }
+            Self::Divided => unreachable!("a run starts with a whole state"),
         }
     }
 
+    /// A copy of the state.
     pub fn state(&self) -> OptimizerState {
+        self.clone().into_state()
+    }
+
+    /// The state.
+    pub fn into_state(self) -> OptimizerState {
         fn flatten(state: Option<&impl RecordState>) -> OptimizerState {
             let mut sink = StateSink::default();
             if let Some(state) = state {
@@ -167,27 +193,38 @@ impl Optimizer {
         match self {
             Self::Adam(_, moments) if moments.time == 0 => OptimizerState::default(),
             Self::Adam(_, moments) => OptimizerState {
-                tensors: [(FIRST_MOMENT, &moments.first), (SECOND_MOMENT, &moments.second)]
-                    .map(|(name, values)| (name.to_owned(), values.clone()))
+                tensors: [(FIRST_MOMENT, moments.first), (SECOND_MOMENT, moments.second)]
+                    .map(|(name, values)| (name.to_owned(), values))
                     .into(),
                 counters: [(TIME.to_owned(), moments.time as u64)].into(),
             },
             Self::Sgd(_, state) => flatten(state.as_deref()),
+            Self::Divided => OptimizerState {
+                tensors: BTreeMap::new(),
+                counters: [(DIVIDED.to_owned(), 1)].into(),
+            },
         }
     }
 
-    pub fn restore(&mut self, saved: &OptimizerState, len: usize, device: &Device) -> Result<()> {
-        fn unflatten<S: RecordState>(saved: &OptimizerState, device: &Device) -> Result<Option<S>> {
+    pub fn restore(&mut self, saved: OptimizerState, len: usize, device: &Device) -> Result<()> {
+        fn unflatten<S: RecordState>(saved: OptimizerState, device: &Device) -> Result<Option<S>> {
             if saved.tensors.is_empty() && saved.counters.is_empty() {
                 return Ok(None);
             }
-            let counters = saved.counters.iter().map(|(name, &n)| (name.clone(), n.into()));
+            let counters = saved.counters.into_iter().map(|(name, n)| (name, n.into()));
             let mut source = StateSource::new(counters.collect());
-            for (name, values) in &saved.tensors {
-                let data = TensorData::new(values.clone(), [values.len()]);
-                source.insert_tensor(name.clone(), data);
+            for (name, values) in saved.tensors {
+                let length = values.len();
+                source.insert_tensor(name, TensorData::new(values, [length]));
             }
             S::state_unflatten("", &mut source, device).map(Some).ok_or_else(another_optimiser)
+        }
+        if saved.counters.contains_key(DIVIDED) {
+            return Err(Error::Mismatch(
+                "the checkpoint has no optimiser state: it was made in or after a run with \
+                 `shard_optimizer` whose ranks did not bring it together; continue from another one"
+                    .to_owned(),
+            ));
         }
         if let Some((name, values)) = saved.tensors.iter().find(|(_, v)| v.len() != len) {
             return Err(Error::Mismatch(format!(
@@ -199,17 +236,18 @@ impl Optimizer {
         match self {
             Self::Adam(_, moments) => *moments = moments_of(saved)?,
             Self::Sgd(_, state) => *state = unflatten(saved, device)?.map(Box::new),
+            Self::Divided => unreachable!("only a new optimiser is given a state"),
         }
         Ok(())
     }
 }
 
 /// The moments of Adam in a saved state; an empty one is that before the first step.
-fn moments_of(saved: &OptimizerState) -> Result<Moments> {
+fn moments_of(mut saved: OptimizerState) -> Result<Moments> {
     if saved.tensors.is_empty() && saved.counters.is_empty() {
         return Ok(Moments::default());
     }
-    let moment = |name| saved.tensors.get(name).cloned().ok_or_else(another_optimiser);
+    let mut moment = |name| saved.tensors.remove(name).ok_or_else(another_optimiser);
     let time = saved.counters.get(TIME).ok_or_else(another_optimiser)?;
     Ok(Moments {
         time: *time as usize,
@@ -249,9 +287,9 @@ mod tests {
         assert!(sink.scalars.into_iter().any(|(name, _)| name == TIME));
 
         let mut resumed = OptimizerConfig::adam().build();
-        resumed.restore(&ours.state(), 2, &Device::default()).unwrap();
+        resumed.restore(ours.state(), 2, &Device::default()).unwrap();
         assert_eq!(resumed.state(), ours.state());
         let sgd = OptimizerState { counters: BTreeMap::new(), ..ours.state() };
-        assert!(resumed.restore(&sgd, 2, &Device::default()).is_err());
+        assert!(resumed.restore(sgd, 2, &Device::default()).is_err());
     }
 }

@@ -8,9 +8,9 @@ use bayesmesh_kernels::stream::Purpose;
 use super::loader::{Feed, Loaded};
 use super::objective::{Contribution, Objective, SumLayout, Tail};
 use super::overlap::Overlap;
+use super::part::Part;
 use super::schedule::rise;
-use super::{Augment, Course, EpochReport, Flow, Settings, StepReport, Time, Trainer};
-use crate::checkpoint::Checkpoint;
+use super::{Augment, Course, EpochReport, Settings, StepReport, Time, Trainer};
 use crate::data::Dataset;
 use crate::draw::Draw;
 use crate::error::{Error, Result};
@@ -32,12 +32,29 @@ struct StepOutcome {
 }
 
 /// What summing the gradients over ranks took.
+#[derive(Default)]
 struct Communication {
     /// Seconds, in all and not hidden behind computing.
     seconds: f64,
     exposed: f64,
     /// The share of the gradient handed in before the backward pass ended.
     overlapped: f64,
+}
+
+impl Communication {
+    /// Adds a call during which nothing was computed.
+    fn stand_still(&mut self, started: Instant) {
+        let seconds = started.elapsed().as_secs_f64();
+        self.seconds += seconds;
+        self.exposed += seconds;
+    }
+}
+
+/// How a rank takes part in a run.
+struct Role<'a> {
+    part: &'a mut Part,
+    /// Takes gradients during the backward pass.
+    overlap: Option<Overlap>,
 }
 
 impl<P: Posterior, L: Loss> Trainer<P, L> {
@@ -52,8 +69,31 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     where
         D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
     {
+        let mut part = self.divide(&*mesh.world)?;
+        let outcome = self.steps(mesh, &mut part, feed, train, valid, course);
+        // What is not finite is seen by all ranks at once; other errors leave some behind.
+        match outcome {
+            Ok(()) | Err(Error::NotFinite { .. }) => {
+                outcome.and(self.complete(&*mesh.world, &part))
+            }
+            Err(_) => outcome,
+        }
+    }
+
+    fn steps<D>(
+        &mut self,
+        mesh: &MeshComm,
+        part: &mut Part,
+        feed: &impl Feed<D>,
+        train: &D,
+        valid: Option<&D>,
+        course: &Course,
+    ) -> Result<()>
+    where
+        D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
+    {
         let (steps, epoch_steps) = (course.steps, course.batches.steps_per_epoch());
-        let overlap = self.overlap(mesh)?;
+        let mut role = Role { overlap: self.overlap(mesh, part)?, part };
         let mut wants_stop = false;
         let (mut epoch_loss, mut epoch_count) = (0.0, 0);
         let mut epoch_time = Time::default();
@@ -62,7 +102,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
             let started = Instant::now();
             let loaded = feed.take(self.step)?;
             let waited = started.elapsed().as_secs_f64();
-            let outcome = self.one_step(mesh, feed, train, loaded, overlap.as_ref(), wants_stop)?;
+            let outcome = self.one_step(mesh, &mut role, feed, train, loaded, wants_stop)?;
             let time = Time {
                 seconds: started.elapsed().as_secs_f64(),
                 waited: waited + outcome.loaded,
@@ -90,7 +130,12 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
                 overlapped: outcome.communication.overlapped,
             };
             let stopping = outcome.stop || self.step == steps;
-            wants_stop |= self.tell(|callback, checkpoint| callback.on_step(&report, checkpoint));
+            wants_stop |= self.tell(
+                &*mesh.world,
+                role.part,
+                |callback| callback.wants_checkpoint(&report),
+                |callback, checkpoint| callback.on_step(&report, checkpoint),
+            )?;
 
             if stopping || self.step.is_multiple_of(epoch_steps) {
                 let draws = self.settings.validation_draws.unwrap_or(self.settings.samples);
@@ -105,8 +150,12 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
                     validation,
                     time: epoch_time,
                 };
-                wants_stop |=
-                    self.tell(|callback, checkpoint| callback.on_epoch(&report, checkpoint));
+                wants_stop |= self.tell(
+                    &*mesh.world,
+                    role.part,
+                    |_| true,
+                    |callback, checkpoint| callback.on_epoch(&report, checkpoint),
+                )?;
                 (epoch_loss, epoch_count) = (0.0, 0);
                 epoch_time = Time::default();
                 // At the end of an epoch all agree at once, so that what a callback has judged is
@@ -124,16 +173,18 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     fn one_step<D>(
         &mut self,
         mesh: &MeshComm,
+        role: &mut Role<'_>,
         feed: &impl Feed<D>,
         train: &D,
         loaded: Loaded<D>,
-        overlap: Option<&Overlap>,
         wants_stop: bool,
     ) -> Result<StepOutcome>
     where
         D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
     {
+        let Role { part, overlap } = role;
         let settings = &self.settings;
+        let device = self.posterior.parameters().device().clone().autodiff();
         let at = mesh.coordinates;
         let rows = share(settings.batch, mesh.mesh.data_size(), at.data);
         let draws = share(settings.samples, mesh.mesh.samples_size(), at.sample);
@@ -164,20 +215,24 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
             kl_weight,
             seed: settings.seed,
             step,
-            device: &self.posterior.parameters().device().clone().autodiff(),
-            overlap,
+            device: &device,
+            overlap: overlap.as_ref(),
         };
         let layout = SumLayout::of(&self.posterior);
-        let (sum, loaded, communication) = loop {
+        // Where it is divided, the gradient is not summed for all.
+        let start = if part.is_divided() { layout.values } else { 0 };
+        let (world, bucket_bytes, reduce) = (&*mesh.world, settings.bucket_bytes, settings.reduce);
+        let (sum, loaded, mut communication) = loop {
             let Contribution { mut sum, early } =
                 objective.accumulate(&input, augmented, &target)?;
             let pause = Instant::now();
             feed.pause();
             let loaded = pause.elapsed().as_secs_f64();
             sum[layout.tail(Tail::Stop)] = if wants_stop { 1.0 } else { 0.0 };
-            let mut communication = self.sum_over_ranks(mesh, overlap, &mut sum)?;
+            let mut communication =
+                self.sum_over_ranks(mesh, overlap.as_ref(), &mut sum[start..])?;
             communication.overlapped = early as f64 / layout.values.max(1) as f64;
-            match overlap.filter(|_| sum[layout.tail(Tail::TooEarly)] > 0.0) {
+            match overlap.as_ref().filter(|_| sum[layout.tail(Tail::TooEarly)] > 0.0) {
                 Some(overlap) => overlap.watch_again(),
                 None => break (sum, loaded, communication),
             }
@@ -189,17 +244,28 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         let buffer_changes = sum[layout.buffers()].to_vec();
         let mut gradient = sum;
         gradient.truncate(layout.values);
-        let kl = kl_of_draws + self.posterior.kl(kl_weight as f32, &mut gradient);
-        let gradient_norm = norm(&gradient);
-        self.check_finite(data + kl, gradient_norm, &gradient)?;
+        let started = Instant::now();
+        part.reduce_scatter(world, &mut gradient, bucket_bytes, reduce)?;
+        if part.is_divided() {
+            communication.stand_still(started);
+        }
+        let own = part.own();
+        let kl = self.posterior.kl(kl_weight as f32, own.clone(), &mut gradient[own.clone()]);
+        let (kl, gradient_norm) = part.totals(world, kl, &gradient[own.clone()], reduce)?;
+        let kl = kl_of_draws + kl;
+        if !((data + kl).is_finite() && gradient_norm.is_finite()) {
+            let first = part.first_not_finite(world, &gradient[own])?;
+            return Err(self.not_finite(data + kl, first));
+        }
         if let Some(limit) = self.settings.clip_norm.filter(|limit| gradient_norm > *limit) {
             let factor = (limit / gradient_norm) as f32;
-            gradient.iter_mut().for_each(|g| *g *= factor);
+            gradient[own].iter_mut().for_each(|g| *g *= factor);
         }
         let rate = self.settings.schedule.rate(self.step);
         let parameters = self.posterior.parameters_mut();
         let plain = parameters.device().clone();
-        self.optimizer.step(rate, parameters.values_mut(), gradient, &plain);
+        let values = parameters.values_mut();
+        part.step(world, &mut self.optimizer, rate, values, gradient, &plain)?;
         for (buffer, change) in parameters.buffers_mut().iter_mut().zip(buffer_changes) {
             *buffer += change;
         }
@@ -207,9 +273,9 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     }
 
     /// What sums gradients over ranks while they are computed; nothing where nobody is to be
-    /// summed with. Collective.
-    fn overlap(&self, mesh: &MeshComm) -> Result<Option<Overlap>> {
-        if !self.settings.overlap || mesh.world.size() == 1 {
+    /// summed with, or where nobody needs all of the sum. Collective.
+    fn overlap(&self, mesh: &MeshComm, part: &Part) -> Result<Option<Overlap>> {
+        if !self.settings.overlap || mesh.world.size() == 1 || part.is_divided() {
             return Ok(None);
         }
         let Settings { bucket_bytes, reduce, .. } = self.settings;
@@ -223,67 +289,34 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         overlap: Option<&Overlap>,
         sum: &mut [f32],
     ) -> Result<Communication> {
-        let (seconds, exposed) = match overlap {
+        let mut communication = Communication::default();
+        match overlap {
             Some(overlap) => {
                 let gradients = SumLayout::of(&self.posterior).values;
                 let time = overlap.reduce(&*mesh.world, sum, gradients)?;
-                (time.communication.as_secs_f64(), time.exposed.as_secs_f64())
+                communication.seconds = time.communication.as_secs_f64();
+                communication.exposed = time.exposed.as_secs_f64();
             }
-            None if mesh.world.size() == 1 => (0.0, 0.0),
+            None if mesh.world.size() == 1 => {}
             None => {
                 let Settings { bucket_bytes, reduce, .. } = self.settings;
                 let started = Instant::now();
                 all_reduce_buckets(&*mesh.world, sum, bucket_bytes, reduce)?;
-                let seconds = started.elapsed().as_secs_f64();
-                (seconds, seconds)
+                communication.stand_still(started);
             }
-        };
-        Ok(Communication { seconds, exposed, overlapped: 0.0 })
+        }
+        Ok(communication)
     }
 
-    fn check_finite(&self, loss: f64, norm: f64, gradient: &[f32]) -> Result<()> {
-        // The squares of single precision do not overflow in double precision.
-        if loss.is_finite() && norm.is_finite() {
-            return Ok(());
-        }
+    /// What is not finite: the loss, or the gradient from its element `first` on.
+    fn not_finite(&self, loss: f64, first: Option<usize>) -> Error {
         // A bad loss makes all gradients bad: the cause comes first.
-        let what = match gradient.iter().position(|g| !g.is_finite()) {
+        let what = match first {
             Some(index) if loss.is_finite() => {
                 format!("the gradient of {}", self.posterior.parameters().describe(index))
             }
             _ => format!("the loss ({loss})"),
         };
-        Err(Error::NotFinite { step: self.step, what })
+        Error::NotFinite { step: self.step, what }
     }
-
-    /// Calls every callback of this rank; whether one of them wants to stop.
-    fn tell(
-        &mut self,
-        mut call: impl FnMut(&mut dyn super::Callback, &dyn Fn() -> Checkpoint) -> Flow,
-    ) -> bool {
-        let mut callbacks = std::mem::take(&mut self.callbacks);
-        let checkpoint = || self.checkpoint();
-        let mut stop = false;
-        for callback in &mut callbacks {
-            stop |= call(&mut **callback, &checkpoint) == Flow::Stop;
-        }
-        self.callbacks = callbacks;
-        stop
-    }
-}
-
-/// The Euclidean norm, in double precision. Eight sums, added in a fixed order, because one would
-/// wait for itself at every number.
-fn norm(gradient: &[f32]) -> f64 {
-    let mut sums = [0.0; 8];
-    let mut add = |chunk: &[f32]| {
-        for (sum, &g) in sums.iter_mut().zip(chunk) {
-            *sum += f64::from(g) * f64::from(g);
-        }
-    };
-    let chunks = gradient.chunks_exact(8);
-    let rest = chunks.remainder();
-    chunks.for_each(&mut add);
-    add(rest);
-    sums.iter().sum::<f64>().sqrt()
 }

@@ -59,6 +59,14 @@ pub struct Settings {
     pub schedule: Schedule,
     /// The optimiser.
     pub optimizer: OptimizerConfig,
+    /// Whether the optimiser's state and its step are divided among all ranks of the mesh: each
+    /// keeps the moments of its share of the trainable numbers only, at the price of one more
+    /// message. The sums are the same ones, so that this makes no difference for the result, with
+    /// reproducible sums not in a bit.
+    ///
+    /// Checkpoints are complete and do not depend on it. Only when a run ends because a rank failed
+    /// is the state lost with it: the trainer then refuses to go on until a checkpoint is restored.
+    pub shard_optimizer: bool,
     /// The size of the pieces in which gradients are summed over ranks.
     pub bucket_bytes: usize,
     /// Whether gradients are summed over ranks on a thread of their own, from the moment they are
@@ -94,6 +102,7 @@ impl Default for Settings {
             clip_norm: None,
             schedule: Schedule::Constant { rate: 1e-3 },
             optimizer: OptimizerConfig::adam(),
+            shard_optimizer: false,
             bucket_bytes: bayesmesh_comm::DEFAULT_BUCKET_BYTES,
             overlap: true,
             threads: None,
@@ -128,6 +137,7 @@ impl Settings {
             clip_norm,
             schedule,
             optimizer,
+            shard_optimizer,
             bucket_bytes,
             overlap,
             threads: _,
@@ -150,6 +160,7 @@ impl Settings {
             ("clip_norm", format!("{clip_norm:?}")),
             ("schedule", format!("{schedule:?}")),
             ("optimizer", format!("{optimizer:?}")),
+            ("shard_optimizer", shard_optimizer.to_string()),
             ("bucket_bytes", bucket_bytes.to_string()),
             ("share_loading", share_loading.to_string()),
             ("overlap", overlap.to_string()),

@@ -37,6 +37,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
             ("length of the run", format!("{length:?}")),
             ("step to start from", self.step.to_string()),
             ("digest of the parameters", self.checkpoint().digest()),
+            ("presence of the optimiser's state", self.optimizer.is_whole().to_string()),
         ]);
         Ok(agree(world, &values)?)
     }

@@ -17,6 +17,7 @@ fn defaults() {
     assert_eq!((train.epochs, train.steps, train.batch, train.seed), (10, None, 64, 0));
     assert_eq!((train.exact, train.heat, train.kl_warmup), (true, 1.0, 0));
     assert_eq!((train.clip_norm, train.threads), (None, None));
+    assert!(!train.shard_optimizer);
     assert_eq!((train.overlap, train.share_loading, train.load_delay_ms), (true, true, 0.0));
     assert_eq!(train.reduce, Reduce::Fast);
     assert_eq!(train.memory, Memory::Recompute);
@@ -119,6 +120,7 @@ heat = 1.0
 kl_warmup = 0
 clip_norm = 2.0
 overlap = true
+shard_optimizer = false
 # threads is not set: the cores shared among the ranks of the machine
 share_loading = true
 load_delay_ms = 0.0

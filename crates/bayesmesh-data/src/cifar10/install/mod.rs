@@ -2,7 +2,6 @@
 
 mod archive;
 mod download;
-mod png;
 mod sprites;
 mod staging;
 

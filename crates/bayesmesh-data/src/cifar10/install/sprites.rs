@@ -3,10 +3,11 @@
 //! A picture has a row of 1,024 pixels for every image: its pixels row by row. The canonical files
 //! have the same numbers plane by plane.
 
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{BufReader, BufWriter, ErrorKind, Read, Write};
 use std::path::Path;
 
-use super::png::Rows;
+use png::{BitDepth, ColorType, Decoder, DecodingError};
+
 use crate::cifar10::edition::Edition;
 use crate::cifar10::error::Cifar10Error;
 use crate::cifar10::files::{CHANNELS, FILES, RECORD_BYTES, SIDE};
@@ -55,13 +56,18 @@ pub(super) fn convert(
     for ((sprite, name), labels) in SPRITES.iter().zip(FILES).zip(all.chunks_exact(images)) {
         let (input, output) = (scratch.join(sprite), batches.join(name));
         let (file, _) = records::open(&input)?;
-        let bad = |error: io::Error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => wrong(sprite, "the picture is cut off".into()),
-            _ => wrong(sprite, error.to_string()),
+        let cut_off = || wrong(sprite, "the picture is cut off".into());
+        let bad = |error: DecodingError| match error {
+            DecodingError::IoError(error) if error.kind() == ErrorKind::UnexpectedEof => cut_off(),
+            other => wrong(sprite, other.to_string()),
         };
-        let mut rows = Rows::new(io::BufReader::with_capacity(1 << 16, file)).map_err(bad)?;
-        if rows.size() != (SIDE * SIDE, images) {
-            let (width, height) = rows.size();
+        let input = BufReader::with_capacity(1 << 16, file);
+        let mut picture = Decoder::new(input).read_info().map_err(bad)?;
+        if picture.output_color_type() != (ColorType::Rgb, BitDepth::Eight) {
+            return Err(wrong(sprite, "not 8-bit red, green and blue".into()));
+        }
+        let (width, height) = picture.info().size();
+        if (width as usize, height as usize) != (SIDE * SIDE, images) {
             let right = SIDE * SIDE;
             let problem = format!("{width}×{height} pixels instead of {right}×{images}");
             return Err(wrong(sprite, problem));
@@ -69,7 +75,8 @@ pub(super) fn convert(
         let file = std::fs::File::create(&output).map_err(Cifar10Error::write(&output))?;
         let mut out = BufWriter::with_capacity(1 << 18, file);
         for &label in labels {
-            let record = planes(label, rows.next_row().map_err(bad)?);
+            let row = picture.next_row().map_err(bad)?.ok_or_else(cut_off)?;
+            let record = planes(label, row.data());
             out.write_all(&record).map_err(Cifar10Error::write(&output))?;
         }
         let file =

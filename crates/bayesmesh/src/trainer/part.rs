@@ -1,0 +1,384 @@
+//! The optimiser's state and its work, divided among the ranks.
+//!
+//! Each rank owns a range of the flat vector. The gradient is reduce-scattered, each rank adds the
+//! KL's part, clips, steps and keeps moments for its range only, and the new values are gathered.
+//! The ranks are those of the whole world and not of the sample axis only: that divides by all of
+//! them, and the sum over the world is the one that the undivided step needs as well, so that
+//! reproducible sums give its bits by construction.
+
+use std::ops::Range;
+
+use bayesmesh_comm::{Communicator, Operation, Reduce, share};
+use burn::tensor::Device;
+
+use super::optimizer::{Optimizer, OptimizerState};
+use super::{Callback, OptimizerConfig, Trainer};
+use crate::checkpoint::Checkpoint;
+use crate::error::{Error, Result};
+use crate::loss::Loss;
+use crate::posterior::Posterior;
+use crate::trainer::Flow;
+
+/// Squares are summed over so many elements, at the same places on any number of ranks; then the
+/// sums of the blocks in order. Ranks own whole blocks, so the norm has the same bits on all meshes.
+const BLOCK: usize = 1024;
+
+/// The part of the flat vector that a rank updates: all of it, or a share that it alone has.
+pub(super) struct Part {
+    own: Range<usize>,
+    /// The length of the flat vector.
+    length: usize,
+    /// The length at which all ranks have as many blocks.
+    padded: usize,
+    /// The optimiser of the share; the trainer's own where nothing is divided.
+    optimizer: Option<Optimizer>,
+}
+
+impl Part {
+    /// All of a vector of this length.
+    fn whole(length: usize) -> Self {
+        Self { own: 0..length, length, padded: length, optimizer: None }
+    }
+
+    /// The share of this rank, with its part of the optimiser's state.
+    fn of(
+        world: &dyn Communicator,
+        length: usize,
+        state: OptimizerState,
+        config: OptimizerConfig,
+        device: &Device,
+    ) -> Result<Self> {
+        let blocks = length.div_ceil(BLOCK).div_ceil(world.size());
+        let padded = blocks * BLOCK * world.size();
+        let own = share(padded, world.size(), world.rank());
+        let own = own.start.min(length)..own.end.min(length);
+        let mut optimizer = config.build();
+        optimizer.restore(state.part(own.clone()), own.len(), device)?;
+        Ok(Self { own, length, padded, optimizer: Some(optimizer) })
+    }
+
+    /// The elements that this rank updates.
+    pub fn own(&self) -> Range<usize> {
+        self.own.clone()
+    }
+
+    /// Whether other ranks update other elements.
+    pub fn is_divided(&self) -> bool {
+        self.optimizer.is_some()
+    }
+
+    /// Sums the own elements of a gradient over the ranks, where that is not yet done; the others
+    /// are unspecified afterwards, and some may follow.
+    pub fn reduce_scatter(
+        &self,
+        world: &dyn Communicator,
+        gradient: &mut Vec<f32>,
+        bucket_bytes: usize,
+        reduce: Reduce,
+    ) -> Result<()> {
+        if !self.is_divided() {
+            return Ok(());
+        }
+        gradient.resize(self.padded, 0.0);
+        let ranks = world.size();
+        let share = self.padded / ranks;
+        let width = (bucket_bytes / size_of::<f32>() / ranks).max(1);
+        if width >= share {
+            world.reduce_scatter(gradient, reduce)?;
+            return Ok(());
+        }
+        // A bucket has a piece of every rank's share: what a communicator keeps is of its size.
+        let mut bucket = Vec::with_capacity(width * ranks);
+        for start in (0..share).step_by(width) {
+            let width = width.min(share - start);
+            bucket.clear();
+            for of_rank in gradient.chunks_exact(share) {
+                bucket.extend_from_slice(&of_rank[start..][..width]);
+            }
+            let own = world.reduce_scatter(&mut bucket, reduce)?;
+            gradient[world.rank() * share + start..][..width].copy_from_slice(&bucket[own]);
+        }
+        Ok(())
+    }
+
+    /// The KL of all ranks and the norm of the whole gradient, from the own part of both.
+    pub fn totals(
+        &self,
+        world: &dyn Communicator,
+        kl: f64,
+        gradient: &[f32],
+        reduce: Reduce,
+    ) -> Result<(f64, f64)> {
+        let own = gradient.chunks(BLOCK).map(square);
+        if !self.is_divided() {
+            return Ok((kl, own.sum::<f64>().sqrt()));
+        }
+        let mut totals = vec![0.0; self.length.div_ceil(BLOCK) + 1];
+        let first = self.own.start.div_ceil(BLOCK);
+        totals[first..].iter_mut().zip(own).for_each(|(total, own)| *total = own);
+        *totals.last_mut().expect("at least one") = kl;
+        // Zeros are added to the sum of a block: that is exact in any order.
+        world.all_reduce_f64(&mut totals, Operation::Sum, reduce)?;
+        let kl = totals.pop().expect("at least one");
+        Ok((kl, totals.iter().sum::<f64>().sqrt()))
+    }
+
+    /// The first element of the whole gradient that is not finite; the same on all ranks.
+    pub fn first_not_finite(
+        &self,
+        world: &dyn Communicator,
+        gradient: &[f32],
+    ) -> Result<Option<usize>> {
+        let own = gradient.iter().position(|g| !g.is_finite()).map(|at| self.own.start + at);
+        if !self.is_divided() {
+            return Ok(own);
+        }
+        let mut first = [own.map_or(f64::NEG_INFINITY, |index| -(index as f64))];
+        world.all_reduce_f64(&mut first, Operation::Max, Reduce::Fast)?;
+        Ok(first[0].is_finite().then_some(-first[0] as usize))
+    }
+
+    /// Takes the step of `whole`, or of the own share with its own optimiser, and completes the
+    /// values. On an error they are what they were.
+    pub fn step(
+        &mut self,
+        world: &dyn Communicator,
+        whole: &mut Optimizer,
+        rate: f64,
+        values: &mut [f32],
+        mut gradient: Vec<f32>,
+        device: &Device,
+    ) -> Result<()> {
+        let Some(optimizer) = &mut self.optimizer else {
+            whole.step(rate, values, gradient, device);
+            return Ok(());
+        };
+        let own = gradient[self.own.clone()].to_vec();
+        // The gradient of the others is of no use any more: its place is that of the new values.
+        let mut updated = std::mem::take(&mut gradient);
+        updated[self.own.clone()].copy_from_slice(&values[self.own.clone()]);
+        optimizer.step(rate, &mut updated[self.own.clone()], own, device);
+        world.all_gather_into(&mut updated)?;
+        values.copy_from_slice(&updated[..self.length]);
+        Ok(())
+    }
+
+    /// The optimiser's state of all ranks, on those that keep it; collective.
+    fn gather(&self, world: &dyn Communicator, keep: bool) -> Result<OptimizerState> {
+        let mut state = self.optimizer.as_ref().map(Optimizer::state).unwrap_or_default();
+        for values in state.tensors.values_mut() {
+            let own = std::mem::take(values);
+            let mut all = vec![0.0; self.padded];
+            all[self.own.clone()].copy_from_slice(&own);
+            world.all_gather_into(&mut all)?;
+            if keep {
+                all.truncate(self.length);
+                *values = all;
+            }
+        }
+        Ok(state)
+    }
+}
+
+/// The sum of squares, in double precision. Eight sums, added in a fixed order, because one would
+/// wait for itself at every number.
+fn square(block: &[f32]) -> f64 {
+    let mut sums = [0.0; 8];
+    let mut add = |chunk: &[f32]| {
+        for (sum, &g) in sums.iter_mut().zip(chunk) {
+            *sum += f64::from(g) * f64::from(g);
+        }
+    };
+    let chunks = block.chunks_exact(8);
+    let rest = chunks.remainder();
+    chunks.for_each(&mut add);
+    add(rest);
+    sums.iter().sum()
+}
+
+impl<P: Posterior, L: Loss> Trainer<P, L> {
+    /// What this rank will update. Where that is divided, the trainer has no optimiser's state
+    /// until [`complete`](Self::complete), whatever happens.
+    pub(super) fn divide(&mut self, world: &dyn Communicator) -> Result<Part> {
+        let parameters = self.posterior.parameters();
+        let length = parameters.values().len();
+        if !self.settings.shard_optimizer {
+            return Ok(Part::whole(length));
+        }
+        let state = std::mem::replace(&mut self.optimizer, Optimizer::Divided).into_state();
+        Part::of(world, length, state, self.settings.optimizer, parameters.device())
+    }
+
+    /// Gives the trainer the optimiser's state of all ranks; collective.
+    pub(super) fn complete(&mut self, world: &dyn Communicator, part: &Part) -> Result<()> {
+        if part.is_divided() {
+            self.optimizer = self.whole(part.gather(world, true)?)?;
+        }
+        Ok(())
+    }
+
+    fn whole(&self, state: OptimizerState) -> Result<Optimizer> {
+        let mut optimizer = self.settings.optimizer.build();
+        let parameters = self.posterior.parameters();
+        optimizer.restore(state, parameters.values().len(), parameters.device())?;
+        Ok(optimizer)
+    }
+
+    /// Calls every callback of this rank, with checkpoints if one of them `wants` any; whether one
+    /// of them wants to stop. Collective where the optimiser is divided.
+    pub(super) fn tell(
+        &mut self,
+        world: &dyn Communicator,
+        part: &Part,
+        wants: impl Fn(&dyn Callback) -> bool,
+        call: impl FnMut(&mut dyn Callback, &dyn Fn() -> Checkpoint) -> Flow,
+    ) -> Result<bool> {
+        if !part.is_divided() {
+            return self.call_callbacks(call);
+        }
+        let wanted = self.callbacks.iter().any(|callback| wants(&**callback));
+        let mut anywhere = [if wanted { 1.0 } else { 0.0 }];
+        world.all_reduce(&mut anywhere, Operation::Max, Reduce::Fast)?;
+        if anywhere[0] > 0.0 {
+            let state = part.gather(world, wanted)?;
+            if wanted {
+                self.optimizer = self.whole(state)?;
+            }
+        }
+        let stop = self.call_callbacks(call);
+        self.optimizer = Optimizer::Divided;
+        stop
+    }
+
+    /// Calls every callback; whether one of them wants to stop.
+    fn call_callbacks(
+        &mut self,
+        mut call: impl FnMut(&mut dyn Callback, &dyn Fn() -> Checkpoint) -> Flow,
+    ) -> Result<bool> {
+        let mut callbacks = std::mem::take(&mut self.callbacks);
+        let unwanted = std::cell::Cell::new(false);
+        let checkpoint = || {
+            unwanted.set(unwanted.get() || !self.optimizer.is_whole());
+            self.checkpoint()
+        };
+        let mut stop = false;
+        for callback in &mut callbacks {
+            stop |= call(&mut **callback, &checkpoint) == Flow::Stop;
+        }
+        let unwanted = unwanted.get();
+        self.callbacks = callbacks;
+        match unwanted {
+            false => Ok(stop),
+            true => Err(Error::Setting(
+                "a callback made a checkpoint after a step for which its `wants_checkpoint` said \
+                 no; with `shard_optimizer` that checkpoint has no optimiser state"
+                    .to_owned(),
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bayesmesh_comm::threads;
+
+    /// Not a whole number of blocks.
+    const LENGTH: usize = 5 * BLOCK + 77;
+
+    fn numbers(seed: usize) -> Vec<f32> {
+        (0..LENGTH).map(|i| ((i * 37 + seed * 101) % 1000) as f32 * 1e-3 - 0.4).collect()
+    }
+
+    /// Two steps on `ranks` ranks, each with a gradient of its own: of every rank its elements, the
+    /// names and lengths of its optimiser's state, the norm, the values and the state of all.
+    #[allow(clippy::type_complexity)]
+    fn steps(
+        ranks: usize,
+        config: OptimizerConfig,
+        bucket_bytes: usize,
+    ) -> Vec<(Range<usize>, Vec<usize>, u64, Vec<f32>, OptimizerState)> {
+        let outcome = threads::run(ranks, |world| {
+            let device = Device::default();
+            let empty = OptimizerState::default();
+            let mut part = Part::of(world, LENGTH, empty, config, &device)?;
+            let (mut values, mut unused) = (numbers(1), Optimizer::Divided);
+            let mut norm = 0.0;
+            for step in 0..2 {
+                // All but the first rank add nothing, so that the sum is the same on any number.
+                let mut gradient = match world.rank() {
+                    0 => numbers(2 + step),
+                    _ => vec![0.0; LENGTH],
+                };
+                part.reduce_scatter(world, &mut gradient, bucket_bytes, Reduce::Reproducible)?;
+                let own = &gradient[part.own()];
+                (_, norm) = part.totals(world, 0.0, own, Reduce::Reproducible)?;
+                part.step(world, &mut unused, 0.1, &mut values, gradient, &device)?;
+            }
+            let held = part.optimizer.as_ref().expect("divided").state();
+            let lengths = held.tensors.values().map(Vec::len).collect();
+            Ok::<_, Error>((part.own(), lengths, norm.to_bits(), values, part.gather(world, true)?))
+        });
+        outcome.unwrap()
+    }
+
+    #[test]
+    fn a_rank_holds_the_state_of_its_share_only() {
+        let sgd = OptimizerConfig::Sgd { momentum: 0.9, weight_decay: 0.1 };
+        for (config, tensors) in [(OptimizerConfig::adam(), 2), (sgd, 1)] {
+            let whole = steps(1, config, 1 << 20).remove(0);
+            assert_eq!(whole.1, vec![LENGTH; tensors]);
+            // On 4 and 8 ranks the blocks do not go round.
+            for ranks in [2, 3, 4, 8] {
+                for bucket_bytes in [1 << 20, 4000, 4] {
+                    let parts = steps(ranks, config, bucket_bytes);
+                    let mut next = 0;
+                    for (own, held, norm, values, state) in parts {
+                        assert_eq!(own.start, next);
+                        next = own.end;
+                        assert!(own.len() <= LENGTH.div_ceil(BLOCK).div_ceil(ranks) * BLOCK);
+                        assert_eq!(held, vec![own.len(); tensors]);
+                        assert_eq!(norm, whole.2, "the norm on {ranks} ranks");
+                        assert!(values == whole.3, "the values on {ranks} ranks");
+                        assert!(state == whole.4, "the gathered state on {ranks} ranks");
+                    }
+                    assert_eq!(next, LENGTH);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_norm_is_that_of_the_undivided_gradient() {
+        let gradient = numbers(3);
+        let expected: f64 = gradient.iter().map(|&g| f64::from(g) * f64::from(g)).sum();
+        let norms = threads::run(1, |world| {
+            let (_, norm) = Part::whole(LENGTH).totals(world, 0.0, &gradient, Reduce::Fast)?;
+            Ok::<_, Error>(norm)
+        });
+        assert!((norms.unwrap()[0] - expected.sqrt()).abs() < 1e-12 * expected.sqrt());
+    }
+
+    #[test]
+    fn all_ranks_find_the_first_element_that_is_not_finite() {
+        for bad in [vec![], vec![4], vec![LENGTH - 1], vec![BLOCK * 4, BLOCK * 2 + 5]] {
+            let mut gradient = numbers(1);
+            bad.iter().for_each(|&index| gradient[index] = f32::NAN);
+            let found = threads::run(4, |world| -> Result<_> {
+                let (empty, device) = (OptimizerState::default(), Device::default());
+                let part = Part::of(world, LENGTH, empty, OptimizerConfig::adam(), &device)?;
+                part.first_not_finite(world, &gradient[part.own()])
+            });
+            assert_eq!(found.unwrap(), vec![bad.iter().min().copied(); 4]);
+        }
+    }
+
+    #[test]
+    fn a_divided_state_cannot_be_restored() {
+        let state = Optimizer::Divided.state();
+        for config in [OptimizerConfig::adam(), OptimizerConfig::sgd()] {
+            let outcome = config.build().restore(state.clone(), LENGTH, &Device::default());
+            assert!(outcome.unwrap_err().to_string().contains("no optimiser state"));
+        }
+    }
+}
