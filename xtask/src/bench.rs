@@ -5,7 +5,8 @@ use std::process::Command;
 
 use crate::{cargo, run};
 
-/// `cargo xtask bench [--peers] [--rounds N]`, or `cargo xtask bench --operations [NAMES]`.
+/// `cargo xtask bench [--peers] [--rounds N]`, `cargo xtask bench --mpi [--rounds N]`, or
+/// `cargo xtask bench --operations [NAMES]`.
 pub fn bench(arguments: &[String]) -> Result<(), String> {
     if let Some((first, names)) = arguments.split_first()
         && first == "--operations"
@@ -14,11 +15,19 @@ pub fn bench(arguments: &[String]) -> Result<(), String> {
         arguments.extend(names.iter().flat_map(|name| ["--bench", name]));
         return cargo(&arguments);
     }
-    cargo(&["build", "--release", "--package", "bayesmesh-bench", "--bins"])?;
+    let mpi = arguments.iter().any(|argument| argument == "--mpi");
+    let features: &[&str] = if mpi { &["--features", "mpi"] } else { &[] };
+    let build = ["build", "--release", "--package", "bayesmesh-bench", "--bins"];
+    cargo(&[&build, features].concat())?;
     let mut table = Command::new(target().join("release/table"));
     for argument in arguments {
         match argument.as_str() {
             "--peers" => table.arg(peers()?),
+            // Root is what one is in a container.
+            "--mpi" => table
+                .args(["--mpi", "mpirun"])
+                .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+                .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
             other => table.arg(other),
         };
     }

@@ -15,6 +15,7 @@ usage: cargo xtask COMMAND
   bench    whole pieces of work: speed, scaling, memory, page faults; a table and a plot
              --peers             beside PyTorch and torch_blue (from PyPI, in target/peers)
              --rounds N          the best of so many (3)
+             --mpi               instead, what ranks that are MPI processes do
              --operations [..]   Criterion benchmarks of single operations, by name or all
 ";
 

@@ -1,22 +1,30 @@
 //! The load forecast's MC-dropout MLP: time of a training step.
 //!
-//! usage: mlp BATCH DRAWS MESH STEPS     prints the milliseconds of a step
+//! usage: mlp BATCH DRAWS MESH STEPS [KEY=VALUE ...]     with changes of the settings; prints the milliseconds of a step
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use bayesmesh::loss::SquaredErrorOfMean;
 use bayesmesh::trainer::Memory;
-use bayesmesh::{Length, McDropout, Mesh, Posterior, Purpose, Settings, Stream, Trainer};
+use bayesmesh::{
+    Communicator, Length, McDropout, Mesh, Posterior, Purpose, Settings, Stream, Trainer,
+};
+use bayesmesh_bench::changed;
 use bayesmesh_data::load::LoadWindows;
 use bayesmesh_models::{Activation, MlpConfig};
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    bayesmesh::memory::keep_freed();
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+fn main() -> Outcome {
+    bayesmesh_bench::run(train)
+}
+
+/// Trains on threads, or as a rank of a job.
+fn train(world: Option<Arc<dyn Communicator>>) -> Outcome {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [batch, draws, mesh, steps] = &arguments[..] else {
-        return Err("usage: mlp BATCH DRAWS MESH STEPS".into());
-    };
+    let ([batch, draws, mesh, steps], changes) =
+        arguments.split_first_chunk().ok_or("usage: mlp BATCH DRAWS MESH STEPS [KEY=VALUE ...]")?;
     let steps: usize = steps.parse()?;
     let mut series = vec![0.0; 170_000 + 120];
     Stream::new(0, Purpose::Synthesis).fill_normal(0, &mut series);
@@ -37,10 +45,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         memory: Memory::Retain,
         ..Settings::default()
     };
+    let settings = changed(settings, changes)?;
     let mut trainer = Trainer::new(posterior, SquaredErrorOfMean, settings);
+    let first = world.as_ref().is_none_or(|world| world.rank() == 0);
+    if let Some(world) = world {
+        trainer = trainer.with_world(world)?;
+    }
     trainer.fit(&data, None, Length::Steps(50))?;
     let start = Instant::now();
     trainer.fit(&data, None, Length::Steps(50 + steps))?;
-    println!("{}", start.elapsed().as_secs_f64() * 1e3 / steps as f64);
+    if first {
+        println!("{}", start.elapsed().as_secs_f64() * 1e3 / steps as f64);
+    }
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! Whole pieces of work, alone and beside the competition, in alternation on this machine.
 //!
-//! usage: table [PYTHON] [--rounds N]     with a Python that has torch and torch_blue, its figures
-//! too; prints a table and saves it with a plot in `target/bench`
+//! usage: table [PYTHON] [--rounds N] [--mpi MPIRUN]     with a Python that has torch and torch_blue,
+//! its figures too; with an `mpirun`, instead, what ranks that are processes do
+//! prints a table and saves it with a plot in `target/bench`
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,12 +21,15 @@ const VIT_FLOP: f64 = {
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// One way to do a piece of work: a command whose last line is a number, smaller being better.
+/// One way to do a piece of work: a command that prints numbers, of which one counts, smaller being
+/// better.
 struct Contestant {
     name: &'static str,
     program: PathBuf,
     arguments: Vec<String>,
-    /// The best of the last lines, and the other lines of that run.
+    /// Which one, from the end: the last one is 0.
+    counts: usize,
+    /// The best of the numbers that count, and the other numbers of that run.
     best: f64,
     others: Vec<f64>,
 }
@@ -37,21 +41,25 @@ impl Contestant {
         let text = String::from_utf8_lossy(&output.stdout);
         let mut numbers: Vec<f64> =
             text.lines().filter_map(|line| line.trim().parse().ok()).collect();
-        let Some(last) = numbers.pop().filter(|_| output.status.success()) else {
+        let place = numbers.len().checked_sub(1 + self.counts);
+        let Some(place) = place.filter(|_| output.status.success()) else {
             let complaint = String::from_utf8_lossy(&output.stderr);
             return Err(format!("{} failed: {complaint}", self.name).into());
         };
-        eprintln!("  {}: {last:.4}", self.name);
-        if last < self.best {
-            (self.best, self.others) = (last, numbers);
+        let number = numbers.remove(place);
+        eprintln!("  {}: {number:.4}", self.name);
+        if number < self.best {
+            (self.best, self.others) = (number, numbers);
         }
-        Ok(last)
+        Ok(number)
     }
 }
 
 /// Who takes part.
 struct Field {
     python: Option<PathBuf>,
+    /// The command that starts ranks that are processes.
+    mpirun: Option<String>,
     programs: PathBuf,
     rounds: usize,
 }
@@ -69,6 +77,7 @@ impl Field {
             name,
             program: self.programs.join(program),
             arguments: arguments.split_whitespace().map(str::to_owned).collect(),
+            counts: 0,
             best: f64::INFINITY,
             others: Vec::new(),
         }
@@ -78,6 +87,17 @@ impl Field {
     fn peer(&self, name: &'static str, arguments: &str) -> Option<Contestant> {
         let contestant = self.ours(name, "", arguments);
         Some(Contestant { program: self.python.clone()?, ..contestant })
+    }
+
+    /// One of our programs on so many processes.
+    fn job(&self, name: &'static str, ranks: usize, program: &str, arguments: &str) -> Contestant {
+        let program = self.programs.join(program);
+        let mpirun = self.mpirun.as_deref().unwrap_or("mpirun");
+        let line = format!("{mpirun} -n {ranks} {} {arguments}", program.display());
+        let mut words = line.split_whitespace();
+        let launcher = words.next().unwrap_or_default();
+        let arguments = words.map(str::to_owned).collect();
+        Contestant { program: launcher.into(), arguments, ..self.ours(name, "", "") }
     }
 
     /// Runs the contestants in turn.
@@ -94,16 +114,20 @@ impl Field {
 
 fn main() -> Outcome<()> {
     let mut arguments = std::env::args().skip(1);
-    let (mut python, mut rounds) = (None, 3);
+    let (mut python, mut rounds, mut mpirun) = (None, 3, None);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--rounds" => rounds = arguments.next().ok_or("--rounds N")?.parse()?,
+            "--mpi" => mpirun = Some(arguments.next().ok_or("--mpi MPIRUN")?),
             other => python = Some(PathBuf::from(other)),
         }
     }
     let programs = std::env::current_exe()?.parent().ok_or("no folder")?.to_path_buf();
-    let field = Field { python, programs, rounds };
-    let works = [vit(&field)?, vit_16(&field)?, mlp(&field)?, normals(&field)?];
+    let field = Field { python, mpirun, programs, rounds };
+    let works = match field.mpirun {
+        None => vec![vit(&field)?, vit_16(&field)?, mlp(&field)?, normals(&field)?],
+        Some(_) => vec![vit_on_processes(&field)?, slow_vit(&field)?, slow_mlp(&field)?],
+    };
 
     let folder = field.programs.parent().ok_or("no folder")?.join("bench");
     std::fs::create_dir_all(&folder)?;
@@ -138,11 +162,11 @@ fn vit(field: &Field) -> Outcome<Work> {
     const BLUE: &str = "torch_blue, 2 ranks over gloo, S = 4";
     const EAGER: &str = "PyTorch, 2 threads, no KL, no Adam, S = 4";
     let mut contestants = vec![
-        field.ours(OURS, "vit", "64 4 2x1 4 1"),
-        field.ours(SPREAD, "vit", "64 4 1x1 4 2"),
-        field.ours(ONE, "vit", "64 1 1x1 6 1"),
-        field.ours(TWO, "vit", "64 2 1x1 4 1"),
-        field.ours(PAIR, "vit", "64 2 2x1 6 1"),
+        field.ours(OURS, "vit", "64 4 2x1 4 threads=1"),
+        field.ours(SPREAD, "vit", "64 4 1x1 4 threads=2"),
+        field.ours(ONE, "vit", "64 1 1x1 6 threads=1"),
+        field.ours(TWO, "vit", "64 2 1x1 4 threads=1"),
+        field.ours(PAIR, "vit", "64 2 2x1 6 threads=1"),
     ];
     let torchrun = "-m torch.distributed.run --nproc-per-node 2 bench/peers/vit_torch_blue.py";
     contestants.extend(field.peer(BLUE, &format!("{torchrun} 64 4 1 4")));
@@ -173,10 +197,96 @@ fn vit(field: &Field) -> Outcome<Work> {
     Ok(Work { title, unit: "s", contestants, figures })
 }
 
+fn vit_on_processes(field: &Field) -> Outcome<Work> {
+    const ONE: &str = "1 rank, S = 1";
+    const TWO: &str = "1 rank, S = 2";
+    const PAIR: &str = "2 ranks, S = 2";
+    const AFTER: &str = "2 ranks, S = 2, sums after the backward pass";
+    let mut contestants = vec![
+        field.job(PAIR, 2, "vit", "64 2 2x1 6 threads=1"),
+        field.job(ONE, 1, "vit", "64 1 1x1 6 threads=1"),
+        field.job(TWO, 1, "vit", "64 2 1x1 4 threads=1"),
+        field.job(AFTER, 2, "vit", "64 2 2x1 6 threads=1 overlap=false"),
+    ];
+    let title = "Training step of the Bayesian ViT on MPI processes of one thread, batch 64";
+    field.compete(title, &mut contestants)?;
+    let seconds = |name| best(&contestants, name);
+    let figure = |name: &str, value, bar| Figure { name: name.to_owned(), value, bar };
+    let exposed = |c: &Contestant| c.others.get(3).map_or(f64::NAN, |ms| ms / 10.0 / c.best);
+    let figures = vec![
+        figure("E(2), proportional samples", seconds(ONE) / seconds(PAIR), "≥ 0.95"),
+        figure("S(2), fixed samples", seconds(TWO) / seconds(PAIR), "≥ 1.9"),
+        figure("% of the step waiting for sums", exposed(&contestants[0]), "≤ 3"),
+        figure("the same, sums after the backward pass", exposed(&contestants[3]), ""),
+        figure(
+            "% of the gradient handed over before the backward pass ends",
+            contestants[0].others.get(4).map_or(f64::NAN, |share| 100.0 * share),
+            "",
+        ),
+    ];
+    Ok(Work { title, unit: "s", contestants, figures })
+}
+
+const SAMPLING: &str = "2 sample ranks, shared loading";
+const ALONE: &str = "2 sample ranks, each loading everything";
+const DATA: &str = "2 data ranks";
+const SERIAL: &str = "1 rank";
+
+/// Fixed draws on one rank and two, divided by draws or by data, with loading that takes longer
+/// than computing where every rank loads everything.
+fn slow(
+    field: &Field,
+    title: &'static str,
+    unit: &'static str,
+    program: &str,
+    counts: usize,
+    (shape, steps, delay): (&str, &str, &str),
+) -> Outcome<Work> {
+    let line = |mesh: &str, change: &str| {
+        format!("{shape} {mesh} {steps} threads=1 load_delay_ms={delay} {change}")
+    };
+    let mut contestants = [
+        field.job(SAMPLING, 2, program, &line("2x1", "")),
+        field.job(ALONE, 2, program, &line("2x1", "share_loading=false")),
+        field.job(DATA, 2, program, &line("1x2", "")),
+        field.job(SERIAL, 1, program, &line("1x1", "")),
+    ]
+    .map(|contestant| Contestant { counts, ..contestant });
+    field.compete(title, &mut contestants)?;
+    let speed_up = |name: &'static str| Figure {
+        name: format!("speed-up of {name}"),
+        value: best(&contestants, SERIAL) / best(&contestants, name),
+        bar: "",
+    };
+    let figures = vec![
+        speed_up(SAMPLING),
+        speed_up(ALONE),
+        speed_up(DATA),
+        Figure {
+            name: "draws divided against data divided".to_owned(),
+            value: best(&contestants, DATA) / best(&contestants, SAMPLING),
+            bar: "≥ 1",
+        },
+    ];
+    Ok(Work { title, unit, contestants: contestants.into(), figures })
+}
+
+fn slow_vit(field: &Field) -> Outcome<Work> {
+    let title = "ViT with 2 draws, batch 64, a loader that takes 25 ms an image, on MPI processes";
+    // The mean over steps counts: some find a batch that was loaded ahead.
+    slow(field, title, "s", "vit", 1, ("64 2", "10", "25"))
+}
+
+fn slow_mlp(field: &Field) -> Outcome<Work> {
+    let title =
+        "MLP with 16 draws, batch 64, a loader that takes 0.05 ms a window, on MPI processes";
+    slow(field, title, "ms", "mlp", 0, ("64 16", "300", "0.05"))
+}
+
 fn vit_16(field: &Field) -> Outcome<Work> {
     const OURS: &str = "one process, 2 thread-ranks, S = 16";
     const BLUE: &str = "torch_blue, one process, 2 threads, S = 16";
-    let mut contestants = vec![field.ours(OURS, "vit", "64 16 2x1 2 1")];
+    let mut contestants = vec![field.ours(OURS, "vit", "64 16 2x1 2 threads=1")];
     contestants.extend(field.peer(BLUE, "bench/peers/vit_torch_blue.py 64 16 2 2"));
     let title = "Training step of the Bayesian ViT with 16 draws, batch 64";
     field.compete(title, &mut contestants)?;

@@ -1,9 +1,10 @@
 //! The paper's Bayesian ViT: a training step with sampling, KL and Adam.
 //!
-//! usage: vit BATCH DRAWS MESH STEPS [THREADS [overlap|after]]
+//! usage: vit BATCH DRAWS MESH STEPS [KEY=VALUE ...]     with changes of the settings: `threads=1`
 //! prints the peak memory in MiB, the minor page faults of a step, the milliseconds a step
 //! communicates and stands still for that (medians, as rank 0 sees them), the share of the gradient
-//! that goes during the backward pass and, last, the seconds of the best step
+//! that goes during the backward pass, the seconds of all steps divided by their number and, last,
+//! the seconds of the best step
 //!
 //! Built with the feature `mpi` and started by `mpirun -n P`, its ranks are P processes.
 
@@ -17,6 +18,7 @@ use bayesmesh::{
     Communicator, Length, MeanField, Mesh, Posterior, Prior, Settings, TensorDataset, Trainer,
 };
 use bayesmesh::{Purpose, Stream, memory};
+use bayesmesh_bench::changed;
 use bayesmesh_models::VitConfig;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
@@ -39,23 +41,14 @@ impl Callback for Clock {
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 fn main() -> Outcome {
-    memory::keep_freed();
-    #[cfg(feature = "mpi")]
-    if bayesmesh::launch::is_launched() {
-        let rank = |world: &bayesmesh::mpi::MpiCommunicator| {
-            train(Some(Arc::new(world.clone()))).map_err(|error| error.to_string())
-        };
-        return Ok(bayesmesh::mpi::run(rank)?);
-    }
-    train(None)
+    bayesmesh_bench::run(train)
 }
 
 /// Trains on threads, or as a rank of a job.
 fn train(world: Option<Arc<dyn Communicator>>) -> Outcome {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let ([batch, draws, mesh, steps], rest) = arguments
-        .split_first_chunk()
-        .ok_or("usage: vit BATCH DRAWS MESH STEPS [THREADS [after]]")?;
+    let ([batch, draws, mesh, steps], changes) =
+        arguments.split_first_chunk().ok_or("usage: vit BATCH DRAWS MESH STEPS [KEY=VALUE ...]")?;
     let batch: usize = batch.parse()?;
     let steps: usize = steps.parse()?;
     let device = Device::default();
@@ -72,10 +65,9 @@ fn train(world: Option<Arc<dyn Communicator>>) -> Outcome {
         batch,
         mesh: mesh.parse::<Mesh>()?,
         memory: Memory::Retain,
-        threads: rest.first().map(|threads| threads.parse()).transpose()?,
-        overlap: rest.get(1).is_none_or(|when| when != "after"),
         ..Settings::default()
     };
+    let settings = changed(settings, changes)?;
     let clock = Clock::default();
     let loss = Expected(Categorical);
     let mut trainer =
@@ -105,6 +97,7 @@ fn train(world: Option<Arc<dyn Communicator>>) -> Outcome {
     println!("{}", 1e3 * median(|step| step.time.communication));
     println!("{}", 1e3 * median(|step| step.time.exposed));
     println!("{}", median(|step| step.overlapped));
+    println!("{}", each[1..].iter().sum::<f64>() / (each.len() - 1) as f64);
     println!("{}", each.iter().copied().fold(f64::INFINITY, f64::min));
     Ok(())
 }
