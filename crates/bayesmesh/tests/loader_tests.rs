@@ -136,8 +136,8 @@ fn the_ranks_of_a_node_take_turns_to_load() {
     for text in ["2x1", "3x1", "2x2", "1x2"] {
         let slow = Settings { load_delay: Duration::from_micros(100), ..settings(text) };
         let (samples, data) = (slow.mesh.samples_size(), slow.mesh.data_size());
-        // One more for each rank that shares: to find out whether that is worth it.
-        let trial = if samples > 1 { samples * data } else { 0 };
+        // Three more for each rank that shares: to find out whether that is worth it.
+        let trial = if samples > 1 { 3 * samples * data } else { 0 };
         let (loaded, digest) = run(slow.clone());
         assert_eq!(loaded, data * STEPS + trial, "{text}");
         let (loaded, same) = run(Settings { share_loading: false, ..slow });
