@@ -1,22 +1,30 @@
 //! The progress bar.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bayesmesh::checkpoint::Checkpoint;
 use bayesmesh::trainer::{Callback, EpochReport, Flow, StepReport};
 use bayesmesh_report::format_number;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::say;
+use crate::say::{self, say};
 
 /// Standard error, where this process speaks.
 fn target() -> ProgressDrawTarget {
     if say::speaks() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() }
 }
 
-/// A bar with rate and time left on standard error; silent where that is not a terminal.
+/// How often there is a line where there is no terminal for a bar, as under `mpirun` or in a batch
+/// job.
+const LINE_EVERY: Duration = Duration::from_secs(30);
+
+/// A bar with rate and time left on standard error, or a line now and then where that is not a
+/// terminal.
 pub struct Progress {
     bar: ProgressBar,
+    /// The step the run stood at, and when that was.
+    first: (usize, Instant),
+    last_line: Instant,
     /// What examples are called.
     examples: &'static str,
     /// Examples per second, a moving average.
@@ -32,7 +40,15 @@ impl Progress {
         bar.set_position(step as u64);
         bar.reset_eta();
         bar.enable_steady_tick(Duration::from_millis(200));
-        Self { bar, examples, rate: None }
+        let now = Instant::now();
+        Self { bar, first: (step, now), last_line: now, examples, rate: None }
+    }
+
+    /// How long the rest will take, at the rate so far.
+    fn left(&self, report: &StepReport) -> f64 {
+        let (first, started) = self.first;
+        let each = started.elapsed().as_secs_f64() / (report.step - first).max(1) as f64;
+        each * (report.steps - report.step) as f64
     }
 }
 
@@ -48,6 +64,13 @@ impl Callback for Progress {
         self.rate = Some(rate);
         let (rate, epoch) = (format_number(rate, 0), report.epoch + 1);
         let message = format!("{rate} {}/s  epoch {epoch}  loss {:.4}", self.examples, report.loss);
+        if self.bar.is_hidden() && self.last_line.elapsed() >= LINE_EVERY {
+            let (step, steps) = (report.step, report.steps);
+            let percent = 100 * step / steps.max(1);
+            let left = say::seconds(self.left(report));
+            say!("{step}/{steps} steps ({percent} %)  {left} left  {message}");
+            self.last_line = Instant::now();
+        }
         self.bar.set_message(message);
         Flow::Continue
     }

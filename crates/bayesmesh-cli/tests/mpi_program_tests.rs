@@ -214,7 +214,7 @@ fn processes_that_were_given_different_things_are_refused() {
     let mut command = job::command(&job::launcher(&library).unwrap(), 2);
     command.args(["sh", "-c", script, env!("CARGO_BIN_EXE_bayesmesh")]);
     let ended = job::run(command.current_dir(scratch.path("")), LIMIT);
-    assert!(!ended.success);
+    assert!(!ended.success());
     let words = "train.seed differs between ranks: rank 0 has `1`, rank 1 has `2`";
     assert_eq!(ended.messages.matches(words).count(), 1, "{}", ended.messages);
     assert_eq!(scratch.names("a"), ["recipe.toml"]);

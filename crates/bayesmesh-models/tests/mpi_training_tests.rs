@@ -55,7 +55,7 @@ fn driver() -> ExitCode {
     for ranks in [1, 2, 4] {
         let ended = job::job(&launcher, ranks, &["suite"], Duration::from_secs(600));
         let passed = ended.output.lines().any(|line| line == "suite passed");
-        match job::check(&ended, ended.success && passed, "did not pass") {
+        match job::check(&ended, ended.success() && passed, "did not pass") {
             Ok(()) => {
                 print!("{}", ended.output);
                 println!("training on {ranks} ranks ... ok ({:.1} s)", ended.took.as_secs_f32());

@@ -37,13 +37,13 @@ pub fn run(filter: Option<&str>) -> ExitCode {
         judge(&format!("suite on {ranks} ranks"), &|| {
             let ended = job(&launcher, ranks, &["suite"], Duration::from_secs(300));
             let passed = ended.output.lines().any(|line| line == "suite passed");
-            check(&ended, ended.success && passed, "did not pass")
+            check(&ended, ended.success() && passed, "did not pass")
         });
     }
     for fault in super::faults::FAULTS {
         judge(&format!("fault {}", fault.name), &|| {
             let ended = job(&launcher, fault.ranks, &["fail", fault.name], 3 * END);
-            check(&ended, !ended.success, "ended with code 0")?;
+            check(&ended, !ended.success(), "ended with code 0")?;
             check(&ended, ended.took < END, "took too long")?;
             let texts = format!("{}{}", ended.output, ended.messages);
             match fault.message {

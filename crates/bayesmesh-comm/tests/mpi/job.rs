@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 /// How a job ended.
 pub struct Ended {
-    pub success: bool,
     /// `None` where it was killed.
     pub code: Option<i32>,
     pub took: Duration,
@@ -16,13 +15,19 @@ pub struct Ended {
     pub messages: String,
 }
 
+impl Ended {
+    pub fn success(&self) -> bool {
+        self.code == Some(0)
+    }
+}
+
 /// An error with everything the job said, unless the condition holds.
 pub fn check(ended: &Ended, condition: bool, complaint: &str) -> Result<(), String> {
-    let Ended { success, took, output, messages, .. } = ended;
+    let Ended { code, took, output, messages } = ended;
     match condition {
         true => Ok(()),
         false => Err(format!(
-            "{complaint}; success {success}, {took:?}\n--- output\n{output}--- messages\n{messages}"
+            "{complaint}; code {code:?}, {took:?}\n--- output\n{output}--- messages\n{messages}"
         )),
     }
 }
@@ -92,7 +97,6 @@ pub fn run(command: &mut Command, limit: Duration) -> Ended {
     };
     let join = |reader: thread::JoinHandle<String>| reader.join().unwrap_or_default();
     Ended {
-        success: status.is_some_and(|status| status.success()),
         code: status.and_then(|status| status.code()),
         took: start.elapsed(),
         output: join(output),

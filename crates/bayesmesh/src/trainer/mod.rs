@@ -7,6 +7,7 @@
 
 mod callback;
 mod draw_sum;
+mod fit;
 mod loader;
 mod node_feed;
 mod objective;
@@ -28,27 +29,19 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use bayesmesh_comm::{Communicator, MeshComm, NodeShared, node_processors};
+use bayesmesh_comm::{Communicator, MeshComm, node_processors};
 
 use crate::checkpoint::{Checkpoint, Group, NamedTensor};
-use crate::data::{Batches, Dataset};
+use crate::data::Dataset;
 use crate::error::{Error, Result};
 use crate::loss::Loss;
 use crate::metrics::Score;
 use crate::network::Network;
 use crate::posterior::Posterior;
 use crate::predict::{Predictive, evaluate_on, predict_on};
-use loader::{Load, Loader, Turns, while_loading};
-use node_feed::NodeFeed;
+
 use optimizer::{Optimizer, OptimizerState};
 use world::{on_threads, with_threads};
-
-/// Where a run goes.
-struct Course {
-    /// Steps of the whole run.
-    steps: usize,
-    batches: Batches,
-}
 
 /// Trains a posterior.
 ///
@@ -247,55 +240,6 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         }
     }
 
-    fn fit_on_threads<D>(&mut self, train: &D, valid: Option<&D>, length: Length) -> Result<()>
-    where
-        D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
-    {
-        let mesh = self.settings.mesh;
-        self.check(mesh.size(), train.len())?;
-        let course = self.course(train.len(), length)?;
-        // Ranks that share a shard are neighbours.
-        let (sharing, loaders) = match self.settings.share_loading {
-            true => (mesh.samples_size(), mesh.data_size()),
-            false => (1, mesh.size()),
-        };
-        let loader = |index| {
-            let shard = mesh.coordinates(index * sharing).data;
-            self.loader(train, &course, shard, (0, 1), sharing)
-        };
-        let loaders: Vec<_> = (0..loaders).map(loader).collect();
-        let threads = self.settings.threads_per_rank();
-        let mut forks: Vec<Self> = (1..mesh.size()).map(|_| self.fork()).collect();
-        let ranks = std::iter::once(self).chain(&mut forks).collect();
-        while_loading(&loaders, || {
-            on_threads(threads, ranks, |world, rank: &mut Self| {
-                let loader = &loaders[world.rank() / sharing];
-                rank.run(&MeshComm::new(mesh, world)?, loader, train, valid, &course)
-            })
-        })
-    }
-
-    fn fit_in_job<D>(
-        &mut self,
-        world: Arc<dyn Communicator>,
-        train: &D,
-        valid: Option<&D>,
-        length: Length,
-    ) -> Result<()>
-    where
-        D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
-    {
-        self.agree(&*world, train, valid, length)?;
-        self.check(world.size(), train.len())?;
-        let course = self.course(train.len(), length)?;
-        let threads = self.settings.threads_per_rank();
-        let mesh = MeshComm::new(self.settings.mesh, world)?;
-        let feed = self.node_feed(&mesh, train, &course)?;
-        while_loading(feed.loaders(), || {
-            with_threads(threads, || self.run(&mesh, &feed, train, valid, &course))
-        })
-    }
-
     /// Predicts with `draws` draws, spread over the ranks.
     pub fn predict(
         &self,
@@ -352,64 +296,6 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         let chunk = self.settings.batch;
         let reading = self.loss.reading();
         evaluate_on(mesh, &self.posterior, reading, data, draws, self.settings.seed, chunk)
-    }
-
-    /// The length of a run in steps.
-    fn course(&self, examples: usize, length: Length) -> Result<Course> {
-        let batches = Batches::new(self.settings.seed, examples, self.settings.batch)?;
-        let steps = match length {
-            Length::Epochs(epochs) => epochs * batches.steps_per_epoch(),
-            Length::Steps(steps) => steps,
-        };
-        if steps >= u32::MAX as usize {
-            return Err(Error::Setting(format!(
-                "{steps} steps are more than the {} that streams can address; train for fewer",
-                u32::MAX - 1
-            )));
-        }
-        Ok(Course { steps, batches })
-    }
-
-    /// Loads the rest of the run for `takers` ranks of a data shard, or one turn out of several.
-    fn loader<'a, D: Dataset>(
-        &self,
-        data: &'a D,
-        course: &Course,
-        shard: usize,
-        (own, turns): (usize, usize),
-        takers: usize,
-    ) -> Loader<'a, D> {
-        let load = Load {
-            data,
-            device: self.posterior.parameters().device().clone().autodiff(),
-            steps: Turns::new(self.step..course.steps, own, turns),
-            shard: (shard, self.settings.mesh.data_size()),
-            takers,
-            ahead: self.settings.prefetch,
-            delay: self.settings.load_delay,
-        };
-        Loader::new(load, course.batches.clone())
-    }
-
-    /// Loads the rest of the run for a rank of a job. Collective.
-    fn node_feed<'a, D: Dataset>(
-        &self,
-        mesh: &MeshComm,
-        data: &'a D,
-        course: &Course,
-    ) -> Result<NodeFeed<'a, D>> {
-        let shard = mesh.coordinates.data;
-        let alone = self.loader(data, course, shard, (0, 1), 1);
-        if !self.settings.share_loading || mesh.samples.size() == 1 {
-            return Ok(NodeFeed::alone(alone));
-        }
-        let shared = NodeShared::new(&*mesh.samples)?;
-        let node = shared.node();
-        if node.size() == 1 || !alone.is_slow(node)? {
-            return Ok(NodeFeed::alone(alone));
-        }
-        let turns = (node.rank(), node.size());
-        Ok(NodeFeed::shared(self.loader(data, course, shard, turns, 1), shared))
     }
 
     fn check(&self, world: usize, examples: usize) -> Result<()> {

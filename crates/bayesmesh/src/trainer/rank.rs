@@ -5,12 +5,13 @@ use std::time::Instant;
 use bayesmesh_comm::{MeshComm, Operation, Reduce, all_reduce_buckets, share};
 use bayesmesh_kernels::stream::Purpose;
 
+use super::fit::Course;
 use super::loader::{Feed, Loaded};
 use super::objective::{Contribution, Objective, SumLayout, Tail};
 use super::overlap::Overlap;
 use super::part::Part;
 use super::schedule::rise;
-use super::{Augment, Course, EpochReport, Settings, StepReport, Time, Trainer};
+use super::{Augment, EpochReport, Settings, StepReport, Time, Trainer};
 use crate::data::Dataset;
 use crate::draw::Draw;
 use crate::error::{Error, Result};
