@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{cargo, run};
+use crate::{cargo, mpi, run};
 
 /// `cargo xtask bench [--peers] [--rounds N]`, `cargo xtask bench --mpi [--rounds N]`, or
 /// `cargo xtask bench --operations [NAMES]`.
@@ -15,17 +15,22 @@ pub fn bench(arguments: &[String]) -> Result<(), String> {
         arguments.extend(names.iter().flat_map(|name| ["--bench", name]));
         return cargo(&arguments);
     }
-    let mpi = arguments.iter().any(|argument| argument == "--mpi");
-    let features: &[&str] = if mpi { &["--features", "mpi"] } else { &[] };
-    let build = ["build", "--release", "--package", "bayesmesh-bench", "--bins"];
-    cargo(&[&build, features].concat())?;
+    let package = ["--package", "bayesmesh-bench", "--bins"];
+    match arguments.iter().any(|argument| argument == "--mpi") {
+        true => {
+            let mut build = mpi::build("bayesmesh-bench/mpi")?;
+            build.args(package);
+            run(build)?;
+        }
+        false => cargo(&[&["build", "--release"], &package[..]].concat())?,
+    }
     let mut table = Command::new(target().join("release/table"));
     for argument in arguments {
         match argument.as_str() {
             "--peers" => table.arg(peers()?),
             // Root is what one is in a container.
             "--mpi" => table
-                .args(["--mpi", "mpirun"])
+                .args(["--mpi", mpi::launcher()])
                 .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
                 .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
             other => table.arg(other),

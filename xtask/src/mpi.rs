@@ -51,9 +51,9 @@ impl Library {
     }
 
     /// `cargo COMMAND` with this library, if it is installed.
-    fn cargo(self, command: &str) -> Option<Command> {
+    fn cargo(self, command: &str, features: &str) -> Option<Command> {
         let mut cargo = Command::new(env!("CARGO"));
-        cargo.arg(command).args(["--release", "--features", FEATURES]);
+        cargo.arg(command).args(["--release", "--features", features]);
         cargo.env("MPICC", self.compiler().filter(|_| has_clang())?);
         if let Library::Mpich = self {
             // What was built with one library does not run with another.
@@ -66,7 +66,7 @@ impl Library {
 /// Runs the tests of communication, training and the program under `mpirun`, on 1 to 4 ranks.
 pub fn test(library: Library) -> Result<(), String> {
     install(library.packages(), || library.compiler().is_some() && has_clang())?;
-    let Some(mut test) = library.cargo("test") else {
+    let Some(mut test) = library.cargo("test", FEATURES) else {
         eprintln!("xtask: no MPI here ({}); its tests skip", library.packages().join(", "));
         return Ok(());
     };
@@ -76,10 +76,24 @@ pub fn test(library: Library) -> Result<(), String> {
     run(test)
 }
 
+/// `cargo build` of what has these features, with OpenMPI, which is installed where it is missing.
+pub fn build(features: &str) -> Result<Command, String> {
+    let library = Library::OpenMpi;
+    install(library.packages(), || library.compiler().is_some() && has_clang())?;
+    let none = || format!("no MPI here; install {}", library.packages().join(", "));
+    library.cargo("build", features).ok_or_else(none)
+}
+
+/// What starts ranks of OpenMPI: by its name on Debian, where another library may be there too.
+pub fn launcher() -> &'static str {
+    if is_installed("mpirun.openmpi") { "mpirun.openmpi" } else { "mpirun" }
+}
+
 /// Clippy and documentation of what is compiled with MPI only, where there is one.
 pub fn check() -> Result<(), String> {
     let library = Library::OpenMpi;
-    let (Some(mut clippy), Some(mut doc)) = (library.cargo("clippy"), library.cargo("doc")) else {
+    let commands = (library.cargo("clippy", FEATURES), library.cargo("doc", FEATURES));
+    let (Some(mut clippy), Some(mut doc)) = commands else {
         eprintln!("xtask: no MPI here; what needs it is not checked");
         return Ok(());
     };

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use bayesmesh::CommError;
 use bayesmesh::checkpoint::{CheckpointError, FileError};
 use bayesmesh_data::cifar10::Cifar10Error;
 use bayesmesh_data::load::LoadError;
@@ -19,10 +20,14 @@ Exit codes:
   2    wrong usage: an argument, a recipe or a setting
   3    data that is missing or cannot be used
   4    a file or folder of a run that is missing, damaged or cannot be written
-  130  interrupted; a checkpoint was written";
+  130  interrupted; a checkpoint was written
+  143  interrupted twice and stopped at once; the last checkpoint counts";
 
 /// The exit code of [`Interrupted`].
 pub const INTERRUPTED: u8 = 130;
+
+/// The exit code of a program that was stopped at once.
+pub const STOPPED: u8 = 143;
 
 /// A run that was interrupted by the user after writing a checkpoint.
 #[derive(Debug, thiserror::Error)]
@@ -81,7 +86,11 @@ pub fn code(error: &anyhow::Error) -> u8 {
             return 4;
         }
         match cause.downcast_ref::<bayesmesh::Error>() {
-            Some(bayesmesh::Error::Mesh(_) | bayesmesh::Error::Setting(_)) => return 2,
+            Some(
+                bayesmesh::Error::Mesh(_)
+                | bayesmesh::Error::Setting(_)
+                | bayesmesh::Error::Communication(CommError::Disagreement { .. }),
+            ) => return 2,
             Some(bayesmesh::Error::Data(_)) => return 3,
             Some(bayesmesh::Error::Checkpoint(_)) => return 4,
             _ => {}

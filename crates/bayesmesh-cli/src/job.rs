@@ -4,7 +4,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Result;
-use bayesmesh::{Communicator, Mesh, agree, gather_texts, launch, node_mesh, node_processors};
+#[cfg(feature = "mpi")]
+use bayesmesh::data::Checksum;
+use bayesmesh::{
+    Communicator, Dataset, Mesh, agree, gather_texts, launch, node_mesh, node_processors,
+};
 
 use crate::args::Ranks;
 use crate::build::{TrainerOf, trainer};
@@ -38,36 +42,50 @@ pub fn run(json: bool, program: impl FnOnce(&Job) -> Result<u8>) -> ExitCode {
 fn launched(json: bool, program: impl FnOnce(&Job) -> Result<u8>) -> ExitCode {
     use bayesmesh::mpi;
 
-    /// An error with its causes, as `mpi::run` prints it.
-    struct Failure(anyhow::Error);
+    struct Failure {
+        error: anyhow::Error,
+        json: bool,
+    }
 
-    impl std::fmt::Display for Failure {
-        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            write!(f, "{:#}", self.0)
+    impl mpi::Failure for Failure {
+        fn reason(&self) -> String {
+            format!("{:#}", self.error)
+        }
+
+        fn code(&self) -> u8 {
+            exit::code(&self.error)
+        }
+
+        fn said(&self) {
+            if self.json {
+                println!("{}", exit::json(&self.error));
+            }
         }
     }
 
     let body = |world: &mpi::MpiCommunicator| {
         let job = Job { world: Some(Arc::new(world.clone())) };
         say::let_speak(job.leads());
-        let arguments: Vec<String> = std::env::args().skip(1).collect();
-        let outcome = job
-            .agree(&[
-                ("version of the program", env!("CARGO_PKG_VERSION").to_owned()),
-                ("command line", arguments.join(" ")),
-            ])
-            .and_then(|()| program(&job));
-        outcome.map_err(|error| {
-            if json && job.leads() {
-                println!("{}", exit::json(&error));
-            }
-            Failure(error)
-        })
+        let outcome = job.agree(&started_with()).and_then(|()| program(&job));
+        outcome.map_err(|error| Failure { error, json })
     };
-    match mpi::run_with_code(|failure: &Failure| exit::code(&failure.0), body) {
+    match mpi::run_as(body) {
         Ok(code) => ExitCode::from(code),
         Err(error) => exit::report(&error.into(), json),
     }
+}
+
+/// What all processes must have been started with: the same program and the same arguments.
+#[cfg(feature = "mpi")]
+fn started_with() -> [(&'static str, String); 3] {
+    let arguments: Vec<String> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let program = std::env::current_exe().and_then(std::fs::read).unwrap_or_default();
+    [
+        ("version of the program", env!("CARGO_PKG_VERSION").to_owned()),
+        ("checksum of the program", Checksum::default().bytes(&program).text()),
+        ("command line", arguments.join(" ")),
+    ]
 }
 
 #[cfg(not(feature = "mpi"))]
@@ -99,6 +117,11 @@ impl Job {
             ))
             .into()),
         }
+    }
+
+    /// Whether there are other processes.
+    pub fn is_launched(&self) -> bool {
+        self.world.is_some()
     }
 
     /// What ranks are, for people.
@@ -163,10 +186,11 @@ impl Job {
         let processors = node_processors(&**world)?;
         if processors.ranks > processors.count {
             say::warn(format!(
-                "{} ranks share {} processors on {}: they will wait for each other; start fewer, or \
-                 give each its own (docs/cluster.md)",
+                "{} ranks share {} processor{} on {}: they will wait for each other; start fewer, \
+                 or give each its own (docs/cluster.md)",
                 processors.ranks,
                 processors.count,
+                if processors.count == 1 { "" } else { "s" },
                 host::name()
             ));
         }
@@ -178,6 +202,17 @@ impl Job {
         match &self.world {
             None => Ok(()),
             Some(world) => Ok(agree(&**world, values).map_err(bayesmesh::Error::from)?),
+        }
+    }
+
+    /// Refuses processes that see different examples. Collective.
+    pub fn agree_on_examples(&self, data: &impl Dataset) -> Result<()> {
+        match &self.world {
+            None => Ok(()),
+            Some(_) => {
+                let checksum = data.checksum().unwrap_or_default();
+                self.agree(&[("checksum of the examples", checksum)])
+            }
         }
     }
 

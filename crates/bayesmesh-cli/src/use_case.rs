@@ -51,6 +51,9 @@ pub trait UseCase: Sized {
     /// What is scored after every epoch; nothing where no examples were set aside.
     fn valid(&self) -> Option<&Self::Data>;
 
+    /// What the trained network is scored on.
+    fn test(&self) -> &Self::Data;
+
     /// How many examples of what shape there are, for the introduction of a run.
     fn describe(&self) -> String;
 

@@ -51,7 +51,7 @@ fn run(scratch: &Scratch, size: usize, arguments: &[String]) -> Outcome {
     Outcome { code: ended.code, stdout: ended.output, stderr: ended.messages }
 }
 
-/// The standard error stream without what the launcher says.
+/// How often the standard error stream has these words.
 fn said(outcome: &Outcome, words: &str) -> usize {
     outcome.stderr.matches(words).count()
 }
@@ -64,7 +64,8 @@ fn threads_and_processes_end_with_the_same_weights() {
         let settings = ["train.reduce=reproducible"];
         let threads = scratch.train(recipe, &settings, &["--ranks", "1", "--out", "threads"]);
         let expected = threads.digest();
-        for size in [1, 2, 4] {
+        // One process alone is the program with threads; `mpi_training_tests` has a job of one.
+        for size in [2, 4] {
             let out = format!("mpi-{size}");
             let mesh = format!("{size}x1");
             // The optimiser's state divided among the ranks, or not.
@@ -208,16 +209,58 @@ fn processes_that_were_given_different_things_are_refused() {
         let recipe = recipe.replace("seed = 0", &format!("seed = {seed}"));
         scratch.write(&format!("{folder}/recipe.toml"), recipe);
     }
-    let script = "cd $(test ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} = 0 && echo a || echo b) && exec \
-                  \"$0\" train recipe.toml";
+    let outcome = in_two_folders(&scratch, "train recipe.toml");
+    assert_eq!(outcome.code, Some(2), "{outcome:?}");
+    let words = "train.seed differs between ranks: rank 0 has `1`, rank 1 has `2`";
+    assert_eq!(said(&outcome, words), 1, "{}", outcome.stderr);
+    assert_eq!(scratch.names("a"), ["recipe.toml"]);
+}
+
+/// What two processes do with the same arguments, the first in the folder `a`, the second in `b`.
+fn in_two_folders(scratch: &Scratch, arguments: &str) -> Outcome {
+    let folder = "$(test ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} = 0 && echo a || echo b)";
+    let script = format!("cd {folder} && exec \"$0\" {arguments}");
     let library = mpi::library();
     let mut command = job::command(&job::launcher(&library).unwrap(), 2);
-    command.args(["sh", "-c", script, env!("CARGO_BIN_EXE_bayesmesh")]);
+    command.args(["sh", "-c", &script, env!("CARGO_BIN_EXE_bayesmesh")]);
     let ended = job::run(command.current_dir(scratch.path("")), LIMIT);
-    assert!(!ended.success());
-    let words = "train.seed differs between ranks: rank 0 has `1`, rank 1 has `2`";
-    assert_eq!(ended.messages.matches(words).count(), 1, "{}", ended.messages);
-    assert_eq!(scratch.names("a"), ["recipe.toml"]);
+    assert!(ended.took < LIMIT, "hangs");
+    Outcome { code: ended.code, stdout: ended.output, stderr: ended.messages }
+}
+
+#[test]
+fn processes_that_see_different_data_are_refused() {
+    let _alone = alone();
+    let scratch = Scratch::new();
+    scratch.train("demo", &[], &["--out", "run"]).success();
+    for (folder, seed) in [("a", "1"), ("b", "2")] {
+        fs::create_dir(scratch.path(folder)).unwrap();
+        let out = format!("{folder}/series.csv");
+        let synth =
+            scratch.run(&["data", "synth", "load", "--days", "9", "--seed", seed, "--out", &out]);
+        assert_eq!(synth.code, Some(0), "{synth:?}");
+    }
+    let outcome = in_two_folders(&scratch, "predict ../run series.csv --out p.csv");
+    assert_eq!(outcome.code, Some(2), "{outcome:?}");
+    let words = "checksum of the inputs differs between ranks";
+    assert_eq!(said(&outcome, words), 1, "{}", outcome.stderr);
+    assert_eq!(scratch.names("a"), ["series.csv"]);
+}
+
+/// One process cannot read what the others can: it says so, as JSON too.
+#[test]
+fn any_process_can_say_what_is_wrong() {
+    let _alone = alone();
+    let scratch = Scratch::new();
+    for folder in ["a", "b"] {
+        fs::create_dir(scratch.path(folder)).unwrap();
+    }
+    scratch.write("a/recipe.toml", scratch.run(&["recipe", "demo"]).stdout);
+    let outcome = in_two_folders(&scratch, "train recipe.toml --json");
+    assert_eq!(outcome.code, Some(2), "{outcome:?}");
+    assert_eq!(said(&outcome, "rank 1 of 2"), 1, "{}", outcome.stderr);
+    assert_eq!(outcome.json()["exit_code"], 2);
+    assert!(!scratch.path("a/runs").exists());
 }
 
 /// The processes of the program that work on a folder.

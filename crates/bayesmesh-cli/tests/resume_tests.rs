@@ -167,6 +167,23 @@ fn interrupted_it_says_how_to_go_on() {
     assert_eq!(Outcome::of(shell.env("PATH", path)).digest(), whole, "{command}");
 }
 
+/// The training is done and on disk: there is nothing to wait for.
+#[test]
+fn interrupted_while_it_scores_it_ends_at_once() {
+    let settings = ["evaluate.draws=20000", "train.reduce=reproducible"];
+    let scratch = Scratch::new();
+    let mut child = start(&scratch, &settings, &["--ranks", "2"]);
+    assert!(wait_for_step(&mut child, &scratch.path("run"), 40));
+    thread::sleep(Duration::from_millis(300));
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    let outcome = Outcome::from(child.wait_with_output().unwrap());
+    assert_eq!(outcome.code, Some(130), "{outcome:?}");
+    assert!(!scratch.path("run/evaluation.json").exists());
+    let child = start(&scratch, &["evaluate.draws=8", settings[1]], &["--ranks", "2"]);
+    assert_eq!(Outcome::from(child.wait_with_output().unwrap()).success()["steps"], 40);
+}
+
 /// 12 steps on one rank, 12 on two, 16 on four: the recipe without a schedule does not depend on
 /// the number of steps.
 fn on_one_two_four(scratch: &Scratch, reduce: &str) -> (Outcome, Outcome) {

@@ -29,4 +29,4 @@ mod run;
 pub use crate::launch::is_launched;
 pub use communicator::MpiCommunicator;
 pub use raw::library;
-pub use run::{run, run_with_code};
+pub use run::{Failure, run, run_as};

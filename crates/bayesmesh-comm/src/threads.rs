@@ -14,7 +14,7 @@ mod run;
 mod world;
 
 #[cfg(feature = "mpi")]
-pub(crate) use world::panic_message;
+pub use world::panic_message;
 
 pub use communicator::ThreadCommunicator;
 pub use run::run;

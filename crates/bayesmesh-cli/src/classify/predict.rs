@@ -27,6 +27,7 @@ pub fn predict(run: &TrainedRun<'_, Classification>, arguments: &args::Predict) 
         Some(limit) => case.first_test_images(limit)?,
         None => case.test,
     };
+    run.job.agree_on_examples(&images)?;
     let draws = arguments.draws.unwrap_or(run.recipe.evaluate.draws);
     let predictions = Predictions::of(&run.trainer, &images, draws)?;
     let bytes = match format {

@@ -68,6 +68,10 @@ impl UseCase for Classification {
         self.valid.as_ref()
     }
 
+    fn test(&self) -> &Images {
+        &self.test
+    }
+
     fn describe(&self) -> String {
         format!(
             "{} training, {} validation, {} test images of {SIDE}×{SIDE} pixels",

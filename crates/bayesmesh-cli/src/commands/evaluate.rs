@@ -50,6 +50,8 @@ impl<'a, U: UseCase> TrainedRun<'a, U> {
         let mut trainer = job.trainer::<U>(&recipe, mesh, 1)?;
         let (path, checkpoint) = latest_checkpoint(job, &folder)?;
         trainer.restore(&checkpoint, &path)?;
+        job.agree(&[("digest of the parameters", checkpoint.digest())])?;
+        job.pass_on_warnings()?;
         Ok(Self { job, folder, recipe, trainer })
     }
 
@@ -87,7 +89,7 @@ pub fn latest_checkpoint(job: &Job, folder: &RunFolder) -> Result<(PathBuf, Chec
 /// first finds.
 pub fn find_checkpoint(job: &Job, folder: &Path) -> Result<Option<(PathBuf, Checkpoint)>> {
     let mut found = None;
-    let path = job.first(|| {
+    let name = job.first(|| {
         let latest = Store::open(folder)?.latest()?;
         found = latest.found;
         for problem in latest.skipped {
@@ -96,11 +98,15 @@ pub fn find_checkpoint(job: &Job, folder: &Path) -> Result<Option<(PathBuf, Chec
             }
             say::warn(problem.to_string());
         }
-        let path = found.as_ref().map(|(path, _)| path.to_string_lossy().into_owned());
-        Ok(path.unwrap_or_default())
+        let name = found.as_ref().and_then(|(path, _)| path.file_name()?.to_str());
+        Ok(name.unwrap_or_default().to_owned())
     })?;
     match found {
-        None if !path.is_empty() => Ok(Some((PathBuf::from(&path), Checkpoint::load(&path)?))),
+        None if !name.is_empty() => {
+            let path = folder.join(name);
+            let checkpoint = Checkpoint::load(&path)?;
+            Ok(Some((path, checkpoint)))
+        }
         found => Ok(found),
     }
 }
@@ -123,7 +129,6 @@ fn score<U: UseCase>(run: TrainedRun<'_, U>, draws: Option<usize>) -> Result<Val
             format!("a prediction needs at least {least} draws; use --draws {least} or more");
         return Err(Usage(message).into());
     }
-    job.pass_on_warnings()?;
     let finished = Finished { seconds: None, steps: 0 };
     let folder = job.leads().then_some(&folder);
     finish(job, folder, &recipe, &case, &trainer, draws, finished)
@@ -154,6 +159,7 @@ pub fn finish<U: UseCase>(
     draws: usize,
     finished: Finished,
 ) -> Result<Value> {
+    job.agree_on_examples(case.test())?;
     let assessment = case.assess(trainer, recipe, draws)?;
     let Some(folder) = folder else {
         return Ok(Value::Null);

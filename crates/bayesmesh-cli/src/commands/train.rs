@@ -1,8 +1,8 @@
 //! `bayesmesh train` and `bayesmesh demo`.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -16,7 +16,7 @@ use super::record::{Recorder, Recording};
 use super::{read_recipe, run_folder};
 use crate::args;
 use crate::build::TrainerOf;
-use crate::exit::{Interrupted, Usage};
+use crate::exit::{self, Interrupted, Usage};
 use crate::job::Job;
 use crate::memory;
 use crate::progress::Progress;
@@ -91,7 +91,7 @@ pub fn run<U: UseCase>(
     introduce(job, recipe, &trainer, &case, steps);
     job.pass_on_warnings()?;
 
-    let interrupted = interruption()?;
+    SIGNALS.train(job.is_launched())?;
     let first = trainer.step();
     let mut failure = None;
     if let Some(folder) = &folder {
@@ -108,7 +108,7 @@ pub fn run<U: UseCase>(
         let progress = Progress::new(first, steps, U::EXAMPLES);
         trainer = trainer.with_callback(recorder).with_callback(progress);
     }
-    trainer = trainer.with_callback(StopWhen(interrupted));
+    trainer = trainer.with_callback(StopOnSignal);
     let started = Instant::now();
     let outcome = trainer.fit(case.train(), case.valid(), length);
     let seconds = started.elapsed().as_secs_f64();
@@ -121,6 +121,7 @@ pub fn run<U: UseCase>(
     if let Some(folder) = &folder {
         Store::create(folder.checkpoints(), recipe.checkpoint.keep)?.save(&trainer.checkpoint())?;
     }
+    SIGNALS.trained();
     if trainer.step() < steps {
         return Err(stopped::<U>(job, &trainer, steps, out));
     }
@@ -128,12 +129,16 @@ pub fn run<U: UseCase>(
     evaluate::finish(job, folder.as_ref(), recipe, &case, &trainer, recipe.evaluate.draws, finished)
 }
 
-/// Stops a run when the flag is set.
-struct StopWhen(Arc<AtomicBool>);
+/// Stops a run after a signal.
+struct StopOnSignal;
 
-impl Callback for StopWhen {
+impl Callback for StopOnSignal {
+    fn wants_checkpoint(&self, _: &StepReport) -> bool {
+        false
+    }
+
     fn on_step(&mut self, _: &StepReport, _: &dyn Fn() -> Checkpoint) -> Flow {
-        if self.0.load(Ordering::Relaxed) { Flow::Stop } else { Flow::Continue }
+        if SIGNALS.seen.load(Ordering::Relaxed) { Flow::Stop } else { Flow::Continue }
     }
 }
 
@@ -155,24 +160,51 @@ fn stopped<U: UseCase>(
     .into()
 }
 
-/// Becomes true on the first Ctrl-C, so that the step under way is finished; on the second the
-/// program ends at once. The same for all runs of a process, which can listen only once.
-fn interruption() -> Result<Arc<AtomicBool>> {
-    static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
-    let mut listening = Ok(());
-    let interrupted = INTERRUPTED.get_or_init(|| {
-        let interrupted = Arc::new(AtomicBool::new(false));
-        let seen = interrupted.clone();
-        listening = ctrlc::set_handler(move || {
-            if seen.swap(true, Ordering::Relaxed) {
-                std::process::exit(130);
-            }
+/// What a signal to stop, Ctrl-C or `SIGTERM`, does. The same for all runs of a process, which can
+/// listen only once.
+struct Signals {
+    /// Whether there has been one while a run trained.
+    seen: AtomicBool,
+    /// Whether a run trains, which then finishes the step under way and writes a checkpoint.
+    training: AtomicBool,
+    /// Whether this process is one of several.
+    in_job: AtomicBool,
+}
+
+static SIGNALS: Signals = Signals {
+    seen: AtomicBool::new(false),
+    training: AtomicBool::new(false),
+    in_job: AtomicBool::new(false),
+};
+
+impl Signals {
+    /// From now on the first signal asks the run to stop, and the second ends the program at once.
+    fn train(&self, in_job: bool) -> Result<()> {
+        static LISTENING: OnceLock<()> = OnceLock::new();
+        self.in_job.store(in_job, Ordering::Relaxed);
+        self.training.store(true, Ordering::Relaxed);
+        let mut listening = Ok(());
+        LISTENING.get_or_init(|| listening = ctrlc::set_handler(|| SIGNALS.arrived()));
+        listening.context("could not listen for Ctrl-C")
+    }
+
+    /// From now on the last checkpoint is written, and a signal ends the program.
+    fn trained(&self) {
+        self.training.store(false, Ordering::Relaxed);
+    }
+
+    fn arrived(&self) {
+        if !self.training.load(Ordering::Relaxed) {
+            std::process::exit(exit::INTERRUPTED.into());
+        }
+        if self.seen.swap(true, Ordering::Relaxed) {
+            std::process::exit(exit::STOPPED.into());
+        }
+        // Launchers send it too when another process has failed, and then there is no next step.
+        if !self.in_job.load(Ordering::Relaxed) {
             say!("\nfinishing the step and writing a checkpoint; again to stop at once");
-        });
-        interrupted
-    });
-    listening.context("could not listen for Ctrl-C")?;
-    Ok(interrupted.clone())
+        }
+    }
 }
 
 /// Refuses a recipe that differs from that of the run in what the run is.
@@ -282,4 +314,31 @@ pub fn outcome<U: UseCase>(trainer: &TrainerOf<U>, digest: &str, out: PathBuf) -
         "seed": trainer.settings().seed,
         "peak_rss_bytes": bayesmesh::memory::peak_bytes(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use bayesmesh::trainer::Time;
+
+    use super::*;
+
+    /// It is there on every rank and at every step: with a divided optimiser its wish would gather
+    /// the whole state each time.
+    #[test]
+    fn listening_for_signals_wants_no_checkpoint() {
+        let report = StepReport {
+            step: 1,
+            steps: 2,
+            epoch: 0,
+            loss: 0.0,
+            data: 0.0,
+            kl: 0.0,
+            gradient_norm: 0.0,
+            rate: 0.0,
+            examples: 1,
+            time: Time::default(),
+            overlapped: 0.0,
+        };
+        assert!(!StopOnSignal.wants_checkpoint(&report));
+    }
 }

@@ -87,6 +87,10 @@ impl UseCase for Forecast {
         Some(&self.valid)
     }
 
+    fn test(&self) -> &LoadWindows {
+        &self.test
+    }
+
     fn describe(&self) -> String {
         format!(
             "{} training, {} validation, {} test windows of {} + {} values",

@@ -173,7 +173,7 @@ pub(super) static SECTION: Section = Section {
             Values::Flag,
             Absent::Value("true"),
             "Whether gradients are summed over ranks while the backward pass still runs. No \
-             difference for the result.",
+             difference for the result. Without effect where `shard_optimizer` is `true`.",
         ),
         Key::new(
             "shard_optimizer",
@@ -195,7 +195,7 @@ pub(super) static SECTION: Section = Section {
             "share_loading",
             Values::Flag,
             Absent::Value("true"),
-            "Whether ranks of a process that train on the same rows share what is loaded; `false` \
+            "Whether ranks of a node that train on the same rows share what is loaded; `false` \
              is the paper's way, each rank loads them for itself. No difference for the result.",
         ),
         Key::new(

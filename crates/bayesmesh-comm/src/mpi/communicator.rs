@@ -186,7 +186,7 @@ impl Communicator for MpiCommunicator {
     }
 
     fn abort(&self, reason: &str) {
-        self.seat.job.fail(reason, EXIT_CODE)
+        self.seat.job.fail(reason, EXIT_CODE, || ())
     }
 }
 

@@ -36,13 +36,14 @@ impl Job {
     }
 
     /// Says that this rank failed and why, unless another one says that it did, and ends the job
-    /// with the code.
-    pub fn fail(&self, reason: &str, code: u8) -> ! {
+    /// with the code. Where this rank says it, `said` follows.
+    pub fn fail(&self, reason: &str, code: u8, said: impl FnOnce()) -> ! {
         // A second thread that fails waits here for the end.
         let _first = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
         if self.speaks() {
             let (rank, size) = (self.news.rank(), self.news.size());
             eprintln!("rank {rank} of {size} on {}: {reason}", self.node);
+            said();
             sleep(PASS_ON);
         } else {
             let start = Instant::now();

@@ -35,13 +35,31 @@ static PANIC: Mutex<Option<String>> = Mutex::new(None);
 pub fn run<T, E: Display>(
     body: impl FnOnce(&MpiCommunicator) -> Result<T, E>,
 ) -> Result<T, StartError> {
-    run_with_code(|_| EXIT_CODE, body)
+    struct Plain<E>(E);
+    impl<E: Display> Failure for Plain<E> {
+        fn reason(&self) -> String {
+            self.0.to_string()
+        }
+    }
+    run_as(|world| body(world).map_err(Plain))
 }
 
-/// [`run`], where the job ends with the code of the error that a body returns. Launchers make it
-/// their own exit code.
-pub fn run_with_code<T, E: Display>(
-    code: impl FnOnce(&E) -> u8,
+/// Why a rank failed, and how its job ends.
+pub trait Failure {
+    /// What the line on the standard error stream says.
+    fn reason(&self) -> String;
+
+    /// What the job ends with; launchers make it their own exit code.
+    fn code(&self) -> u8 {
+        EXIT_CODE
+    }
+
+    /// Called when the line has been said, on the one rank that says it.
+    fn said(&self) {}
+}
+
+/// [`run`], where the error that a body returns says how the job ends.
+pub fn run_as<T, E: Failure>(
     body: impl FnOnce(&MpiCommunicator) -> Result<T, E>,
 ) -> Result<T, StartError> {
     let concurrent = raw::start()?;
@@ -63,11 +81,13 @@ pub fn run_with_code<T, E: Display>(
     }));
     let value = match catch_unwind(AssertUnwindSafe(|| body(&world))) {
         Ok(Ok(value)) => value,
-        Ok(Err(error)) => job.fail(&error.to_string(), code(&error)),
-        Err(payload) => job.fail(&last_panic().unwrap_or_else(|| text(&*payload)), EXIT_CODE),
+        Ok(Err(error)) => job.fail(&error.reason(), error.code(), || error.said()),
+        Err(payload) => {
+            job.fail(&last_panic().unwrap_or_else(|| text(&*payload)), EXIT_CODE, || ())
+        }
     };
     if let Err(error) = world.finish() {
-        job.fail(&error.to_string(), EXIT_CODE);
+        job.fail(&error.to_string(), EXIT_CODE, || ());
     }
     drop(panic::take_hook());
     // A thread that panicked without anybody's noticing.

@@ -45,7 +45,7 @@ impl AddAssign for Time {
     }
 }
 
-/// What happened in one step. The same on every rank, but for the time.
+/// What happened in one step. The same on every rank, but for the time and what went early.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepReport {
     /// Steps done so far, this one included.
@@ -119,7 +119,7 @@ pub trait Callback: Send {
         Flow::Continue
     }
 
-    /// After every epoch, and after the last step where it ends within one.
+    /// After every epoch, and after the last step of the run where that is within one.
     fn on_epoch(&mut self, report: &EpochReport, checkpoint: &dyn Fn() -> Checkpoint) -> Flow {
         let _ = (report, checkpoint);
         Flow::Continue

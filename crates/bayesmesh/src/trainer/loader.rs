@@ -4,13 +4,13 @@
 //! and each rank gets a copy of the same tensors. That is safe for autodiff: a loaded tensor is not
 //! tracked, so it is no parent in any graph, and the graphs of ranks that use it stay apart.
 
-use std::any::Any;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use bayesmesh_comm::threads::panic_message;
 use bayesmesh_comm::{Communicator, Operation, Reduce, share};
 use burn::tensor::Device;
 
@@ -307,10 +307,4 @@ pub(super) fn while_loading<D: Dataset, T>(
 /// changes nothing.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn panic_message(payload: &(dyn Any + Send)) -> &str {
-    let text = payload.downcast_ref::<&str>().copied();
-    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("panic without a message")
 }

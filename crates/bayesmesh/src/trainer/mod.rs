@@ -32,7 +32,7 @@ use std::sync::Arc;
 use bayesmesh_comm::{Communicator, MeshComm, node_processors};
 
 use crate::checkpoint::{Checkpoint, Group, NamedTensor};
-use crate::data::Dataset;
+use crate::data::{Checksum, Dataset, Rows as _};
 use crate::error::{Error, Result};
 use crate::loss::Loss;
 use crate::metrics::Score;
@@ -249,6 +249,9 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         let (reading, seed) = (self.loss.reading(), self.settings.seed);
         let threads = self.settings.threads_per_rank();
         if let Some(world) = &self.world {
+            let mut words = Vec::new();
+            input.pack(&mut words);
+            self.agree_on(&**world, "inputs", Checksum::default().floats(&words).text())?;
             let (posterior, input) = (self.posterior.clone(), input.clone());
             return with_threads(threads, move || {
                 predict_on(&**world, &posterior, reading, &input, draws, seed)
@@ -266,6 +269,9 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     where
         D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
     {
+        if let Some(world) = &self.world {
+            self.agree_on(&**world, "examples", data.checksum().unwrap_or_default())?;
+        }
         self.on_mesh(|mesh, rank| rank.evaluate_on(mesh, data, draws))
     }
 

@@ -130,7 +130,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
                 time,
                 overlapped: outcome.communication.overlapped,
             };
-            let stopping = outcome.stop || self.step == steps;
+            let epoch_ends = self.step.is_multiple_of(epoch_steps) || self.step == steps;
             wants_stop |= self.tell(
                 &*mesh.world,
                 role.part,
@@ -138,7 +138,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
                 |callback, checkpoint| callback.on_step(&report, checkpoint),
             )?;
 
-            if stopping || self.step.is_multiple_of(epoch_steps) {
+            if epoch_ends {
                 let draws = self.settings.validation_draws.unwrap_or(self.settings.samples);
                 let validation = match valid {
                     Some(valid) => self.evaluate_on(mesh, valid, draws)?,
@@ -163,9 +163,13 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
                 // what it gets.
                 let mut votes = [if wants_stop { 1.0 } else { 0.0 }];
                 mesh.world.all_reduce_f64(&mut votes, Operation::Max, Reduce::Fast)?;
-                if stopping || votes[0] > 0.0 {
+                if votes[0] > 0.0 {
                     break;
                 }
+            }
+            // Within an epoch nothing else is done: whoever stops a run may not wait for long.
+            if outcome.stop {
+                break;
             }
         }
         Ok(())

@@ -41,6 +41,20 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         ]);
         Ok(agree(world, &values)?)
     }
+
+    /// The same for what is predicted or scored by the posterior as it is.
+    pub(super) fn agree_on(
+        &self,
+        world: &dyn Communicator,
+        what: &str,
+        checksum: String,
+    ) -> Result<()> {
+        let values = [
+            ("digest of the parameters".to_owned(), self.checkpoint().digest()),
+            (format!("checksum of the {what}"), checksum),
+        ];
+        Ok(agree(world, &values)?)
+    }
 }
 
 /// Runs `body` on a thread for every rank, with the communicator of the world and the rank's own

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{read_recipe, train};
 use crate::args;
-use crate::exit::Usage;
+use crate::exit::{Interrupted, Usage};
 use crate::job::Job;
 use crate::recipe::Recipe;
 use crate::run::{MetricsTable, RunFolder};
@@ -52,11 +52,15 @@ pub fn compare(job: &Job, arguments: &args::Compare) -> Result<Value> {
             say!("\n[{number}/{runs}] {}, seed {seed}", variant.name);
             let mesh = job.mesh(&arguments.ranks, recipe.train.samples)?;
             let folder = out.join(variant.folder()).join(format!("seed-{seed}"));
-            once(job, recipe, mesh, &folder).with_context(|| {
-                format!(
+            once(job, recipe, mesh, &folder).map_err(|error| {
+                let unfinished = format!(
                     "the comparison in {} is not finished; the same command goes on",
                     out.display()
-                )
+                );
+                match error.is::<Interrupted>() {
+                    true => Interrupted(unfinished).into(),
+                    false => error.context(unfinished),
+                }
             })?;
             if job.leads() {
                 of_variant.push(Finished::read(&folder)?);
