@@ -13,7 +13,6 @@ mod offer;
 mod run;
 mod world;
 
-#[cfg(feature = "mpi")]
 pub use world::panic_message;
 
 pub use communicator::ThreadCommunicator;
