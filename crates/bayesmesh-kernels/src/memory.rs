@@ -6,17 +6,16 @@
 /// A training step allocates and frees the same large blocks as the one before. By default glibc
 /// returns such blocks to the kernel, which zeroes them when they are asked for again: 11,500 page
 /// faults a draw of the paper's ViT, 5 to 15 % of the time. After this call the steady state of a
-/// training loop has none. Measured against it, jemalloc (also with its decay switched off) and
+/// training loop has none or a few. Measured against it, jemalloc (also with its decay switched off) and
 /// mimalloc still gave large blocks back.
 pub fn keep_freed() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: mallopt only sets numbers of the allocator, and may be called at any time.
     unsafe {
-        // No block is mapped on its own, the heap never shrinks, and there is one heap: those of
-        // threads are limited to 64 MiB, above which blocks would be mapped again.
+        // No block is mapped on its own, and heaps never shrink. Threads keep heaps of their own:
+        // ranks that share one wait for each other, which costs small networks a third of a step.
         libc::mallopt(libc::M_MMAP_MAX, 0);
         libc::mallopt(libc::M_TRIM_THRESHOLD, -1);
-        libc::mallopt(libc::M_ARENA_MAX, 1);
         libc::mallopt(libc::M_TOP_PAD, 64 << 20);
     }
 }
