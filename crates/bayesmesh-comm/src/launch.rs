@@ -21,6 +21,17 @@ pub fn is_launched() -> bool {
     ranks().is_some_and(|ranks| ranks > 1)
 }
 
+/// Whether `srun` started this process itself, and not an `mpirun` within a job of Slurm.
+pub fn is_slurm_step() -> bool {
+    is_slurm_step_of(|name| std::env::var(name).ok())
+}
+
+fn is_slurm_step_of(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let tasks = variable("SLURM_STEP_NUM_TASKS").and_then(|text| text.trim().parse().ok());
+    // What an `mpirun` starts by srun is one task a node.
+    tasks.is_some() && tasks == ranks_of(variable)
+}
+
 fn ranks_of(variable: impl Fn(&str) -> Option<String>) -> Option<usize> {
     ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"]
         .into_iter()
@@ -32,10 +43,12 @@ mod tests {
     use super::*;
 
     fn ranks_with(variables: &[(&str, &str)]) -> Option<usize> {
-        ranks_of(|name| {
-            let found = variables.iter().find(|(key, _)| *key == name);
-            found.map(|(_, value)| (*value).to_owned())
-        })
+        ranks_of(|name| value(variables, name))
+    }
+
+    fn value(variables: &[(&str, &str)], name: &str) -> Option<String> {
+        let found = variables.iter().find(|(key, _)| *key == name);
+        found.map(|(_, value)| (*value).to_owned())
     }
 
     #[test]
@@ -56,5 +69,15 @@ mod tests {
         // One task of Slurm that starts four ranks.
         let variables = [("SLURM_STEP_NUM_TASKS", "1"), ("OMPI_COMM_WORLD_SIZE", "4")];
         assert_eq!(ranks_with(&variables), Some(4));
+        assert!(!is_slurm_step_of(|name| value(&variables, name)));
+    }
+
+    #[test]
+    fn srun_is_told_from_mpirun() {
+        let is_step = |variables: &[(&str, &str)]| is_slurm_step_of(|name| value(variables, name));
+        assert!(is_step(&[("SLURM_STEP_NUM_TASKS", "8")]));
+        assert!(is_step(&[("SLURM_STEP_NUM_TASKS", "8"), ("PMI_SIZE", "8")]));
+        assert!(!is_step(&[("PMI_SIZE", "8")]));
+        assert!(!is_step(&[]));
     }
 }

@@ -56,7 +56,7 @@ pub use error::{CommError, MeshError, RunError, StartError};
 pub use mesh::{Coordinates, Mesh, MeshComm, share};
 #[cfg(feature = "mpi")]
 pub use mpi::MpiCommunicator;
-pub use node::{NodeShared, Processors, node_mesh, node_processors};
+pub use node::{NodeShared, Processors, node_mesh, node_processors, node_sizes};
 pub use reducer::{BucketReducer, ReducerTime};
 pub use texts::gather_texts;
 pub use threads::ThreadCommunicator;

@@ -16,7 +16,7 @@
 //! A rank whose body returns an error or panics says so in one line on the standard error stream,
 //! with its number and node, and ends the whole job by `MPI_Abort`. Of several that fail at the
 //! same time, the lowest speaks. A process that is killed cannot do that: the launcher notices it,
-//! says which one it was and ends the others.
+//! says which one it was and ends the others; where it does not, another rank of the node does.
 //!
 //! [`Reduce::Reproducible`]: crate::Reduce::Reproducible
 
@@ -25,6 +25,7 @@ mod failure;
 #[allow(unsafe_code)]
 mod raw;
 mod run;
+mod watch;
 
 pub use crate::launch::is_launched;
 pub use communicator::MpiCommunicator;

@@ -89,16 +89,20 @@ impl NodeShared {
 /// The mesh that the nodes suggest: samples within a node, where ranks share data, and data across
 /// nodes. Collective.
 ///
-/// That takes equally many ranks on every node, next to each other in rank order; otherwise all
-/// ranks share the samples.
+/// Where nodes have different numbers of ranks, groups that fit into all of them share the samples.
 pub fn node_mesh(world: &dyn Communicator) -> Result<Mesh, CommError> {
+    let samples = node_sizes(world)?.into_iter().fold(0, greatest_common_divisor);
+    Ok(Mesh::new(samples, world.size() / samples).expect("a world has ranks"))
+}
+
+/// How many ranks there are on each node, as far as they are next to each other in rank order, as
+/// those of `mpi::run` are: a node whose ranks are not counts several times. Collective.
+pub fn node_sizes(world: &dyn Communicator) -> Result<Vec<usize>, CommError> {
     let node = world.split_node()?;
     // The world rank of its first rank names a node; exact in an f32 below 2^24 ranks.
     let mut first = [world.rank() as f32];
     node.broadcast(&mut first, 0)?;
-    let nodes = world.all_gather(&first)?.concat();
-    let (samples, data) = axes(&nodes);
-    Ok(Mesh::new(samples, data).expect("a world has ranks"))
+    Ok(runs(&world.all_gather(&first)?.concat()))
 }
 
 /// The processors that a rank may run on.
@@ -131,32 +135,36 @@ pub fn node_processors(world: &dyn Communicator) -> Result<Processors, CommError
     Ok(Processors { count, ranks })
 }
 
-/// Samples and data for ranks on the nodes of these names.
-fn axes(nodes: &[f32]) -> (usize, usize) {
-    let runs: Vec<&[f32]> = nodes.chunk_by(|left, right| left == right).collect();
-    let length = runs[0].len();
-    let equal = runs.iter().all(|run| run.len() == length);
-    // A node named by a rank that is not the first of its run comes twice.
-    let next = runs.iter().enumerate().all(|(index, run)| run[0] == (index * length) as f32);
-    if equal && next { (length, runs.len()) } else { (nodes.len(), 1) }
+/// The lengths of the stretches of equal names.
+fn runs(names: &[f32]) -> Vec<usize> {
+    names.chunk_by(|left, right| left == right).map(<[f32]>::len).collect()
+}
+
+fn greatest_common_divisor(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn samples_within_nodes_and_data_across() {
-        assert_eq!(axes(&[0.0]), (1, 1));
-        assert_eq!(axes(&[0.0; 4]), (4, 1));
-        assert_eq!(axes(&[0.0, 0.0, 2.0, 2.0, 4.0, 4.0]), (2, 3));
-        assert_eq!(axes(&[0.0, 1.0, 2.0]), (1, 3));
+    fn group(names: &[f32]) -> usize {
+        runs(names).into_iter().fold(0, greatest_common_divisor)
     }
 
     #[test]
-    fn uneven_nodes_share_the_samples() {
-        assert_eq!(axes(&[0.0, 0.0, 0.0, 3.0, 3.0]), (5, 1));
+    fn samples_within_nodes_and_data_across() {
+        assert_eq!(group(&[0.0]), 1);
+        assert_eq!(group(&[0.0; 4]), 4);
+        assert_eq!(group(&[0.0, 0.0, 2.0, 2.0, 4.0, 4.0]), 2);
+        assert_eq!(group(&[0.0, 1.0, 2.0]), 1);
+    }
+
+    #[test]
+    fn no_group_is_on_two_nodes() {
+        assert_eq!(group(&[0.0, 0.0, 0.0, 0.0, 4.0, 4.0]), 2);
+        assert_eq!(group(&[0.0, 0.0, 0.0, 3.0, 3.0]), 1);
         // Ranks dealt out to nodes like cards.
-        assert_eq!(axes(&[0.0, 1.0, 0.0, 1.0]), (4, 1));
+        assert_eq!(group(&[0.0, 1.0, 0.0, 1.0]), 1);
     }
 }

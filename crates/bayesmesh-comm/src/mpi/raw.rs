@@ -62,10 +62,18 @@ impl RawComm {
     /// A duplicate of the world; MPI must have been started.
     pub fn world() -> Result<Self, CommError> {
         // SAFETY: a constant of the C shim.
-        let world = unsafe { ffi::RSMPI_COMM_WORLD };
+        Self::duplicate_of(unsafe { ffi::RSMPI_COMM_WORLD })
+    }
+
+    /// The same ranks once more, for messages of their own.
+    pub fn duplicate(&self) -> Result<Self, CommError> {
+        Self::duplicate_of(self.handle)
+    }
+
+    fn duplicate_of(handle: ffi::MPI_Comm) -> Result<Self, CommError> {
         Self::create("MPI_Comm_dup", |new| {
             // SAFETY: `new` points to a handle.
-            unsafe { ffi::MPI_Comm_dup(world, new) }
+            unsafe { ffi::MPI_Comm_dup(handle, new) }
         })
     }
 
@@ -79,7 +87,12 @@ impl RawComm {
 
     /// Ranks of equal colour form a new communicator.
     pub fn split(&self, colour: usize) -> Result<Self, CommError> {
-        let (colour, key) = (count("split", colour)?, count("split", self.rank)?);
+        self.split_ordered(colour, self.rank)
+    }
+
+    /// The same, ordered by `key`.
+    fn split_ordered(&self, colour: usize, key: usize) -> Result<Self, CommError> {
+        let (colour, key) = (count("split", colour)?, count("split", key)?);
         Self::create("MPI_Comm_split", |new| {
             // SAFETY: `new` points to a handle.
             unsafe { ffi::MPI_Comm_split(self.handle, colour, key, new) }
@@ -96,6 +109,19 @@ impl RawComm {
                 ffi::MPI_Comm_split_type(self.handle, kind, key, info, new)
             }
         })
+    }
+
+    /// The same ranks, those of a node next to each other; the nodes and the ranks of each keep
+    /// their order.
+    pub fn by_node(&self) -> Result<Self, CommError> {
+        let node = self.split_node()?;
+        let mut first = [self.rank as u64];
+        node.broadcast(&mut first, 0)?;
+        let nodes = self.gather_one(first[0])?;
+        let mut order: Vec<usize> = (0..self.size).collect();
+        order.sort_by_key(|&rank| nodes[rank]);
+        let place = order.iter().position(|&rank| rank == self.rank);
+        self.split_ordered(0, place.expect("every rank has a place"))
     }
 
     fn create(
@@ -339,6 +365,12 @@ pub(super) fn abort(code: u8) -> ! {
     // SAFETY: the world is a constant of the C shim.
     unsafe { ffi::MPI_Abort(ffi::RSMPI_COMM_WORLD, code.into()) };
     std::process::exit(code.into())
+}
+
+/// Ends this process without a word to MPI or to anything else.
+pub(super) fn exit_at_once(code: u8) -> ! {
+    // SAFETY: nothing of this process is used afterwards.
+    unsafe { libc::_exit(code.into()) }
 }
 
 /// What the MPI library calls itself, in one line, e.g. `Open MPI v4.1.4, …`.

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::communicator::MpiCommunicator;
 use super::failure::{EXIT_CODE, Job};
 use super::raw::{self, RawComm};
+use super::watch::Watch;
 use crate::communicator::Communicator;
 use crate::error::StartError;
 use crate::launch;
@@ -17,6 +18,8 @@ static PANIC: Mutex<Option<String>> = Mutex::new(None);
 
 /// Runs `body` as one rank of the MPI job that this process was started in, and returns when all
 /// ranks are done. Without a launcher the job is this process alone.
+///
+/// The ranks of a node are next to each other, however the launcher has dealt them out.
 ///
 /// If the body of any rank returns an error or panics, a line on the standard error stream says
 /// which rank and why, all processes of the job end with a code other than zero, and this does not
@@ -67,7 +70,9 @@ pub fn run_as<T, E: Failure>(
     if let Some(launched) = launch::ranks().filter(|&ranks| ranks > 1 && world.size() == 1) {
         return Err(StartError::Alone { launched, library: raw::library() });
     }
-    let job = Arc::new(Job::new(RawComm::world()?, concurrent));
+    let world = world.by_node()?;
+    let job = Arc::new(Job::new(world.duplicate()?, concurrent));
+    let watch = Watch::start(&world, &job)?;
     let world = MpiCommunicator::new(world, Arc::clone(&job));
 
     let printing = std::env::var_os("RUST_BACKTRACE").is_some_and(|value| value != "0");
@@ -94,7 +99,7 @@ pub fn run_as<T, E: Failure>(
     if let Some(text) = last_panic() {
         eprintln!("rank {} of {}: a thread {text}", world.rank(), world.size());
     }
-    drop((world, job));
+    drop((watch, world, job));
     raw::end()?;
     Ok(value)
 }
