@@ -13,7 +13,8 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["rank", "suite"] => mpi::suite::run(),
+        ["rank", "suite"] => mpi::suite::run(None),
+        ["rank", "suite", nodes] => mpi::suite::run(Some(nodes)),
         ["rank", "fail", fault] => mpi::faults::run(fault),
         ["rank", "measure"] => mpi::measure::run(),
         others => mpi::driver::run(others.iter().find(|other| !other.starts_with('-')).copied()),

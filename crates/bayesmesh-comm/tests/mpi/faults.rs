@@ -16,6 +16,7 @@ pub struct Fault {
     happen: fn(&MpiCommunicator) -> Result<(), String>,
 }
 
+/// Faults that a launcher notices, or is told of.
 pub const FAULTS: [Fault; 16] = [
     Fault {
         name: "error",
@@ -157,8 +158,37 @@ pub const FAULTS: [Fault; 16] = [
     },
 ];
 
+/// Faults that the other ranks must notice, since their launcher does not care.
+pub const UNNOTICED: [Fault; 3] = [
+    Fault {
+        name: "lost-while-others-communicate",
+        ranks: 4,
+        message: Some(&["rank 2 of 4 on ", ": process ", " is gone without a word"]),
+        happen: |world| killed(world, 2, 300),
+    },
+    Fault {
+        name: "lost-while-others-compute",
+        ranks: 3,
+        message: Some(&["rank 0 of 3 on ", ": process ", " is gone without a word"]),
+        happen: |world| match world.rank() {
+            0 => kill(),
+            _ => compute(),
+        },
+    },
+    Fault {
+        name: "lost-but-one",
+        ranks: 3,
+        message: Some(&["rank 2 of 3 on ", ": process ", " is gone without a word"]),
+        happen: |world| match world.rank() {
+            1 => work(world),
+            _ => kill(),
+        },
+    },
+];
+
 pub fn run(name: &str) -> ExitCode {
-    let fault = FAULTS.iter().find(|fault| fault.name == name).expect("a known fault");
+    let fault =
+        FAULTS.iter().chain(&UNNOTICED).find(|fault| fault.name == name).expect("a known fault");
     match mpi::run(fault.happen) {
         Ok(()) => println!("nothing failed"),
         Err(error) => println!("{error}"),

@@ -50,6 +50,48 @@ pub fn launcher(library: &str) -> Option<Vec<String>> {
     Some([program].into_iter().chain(options).map(str::to_owned).collect())
 }
 
+/// How the ranks of a job are spread over nodes.
+pub struct Nodes {
+    /// Ranks of each.
+    pub sizes: Vec<usize>,
+    /// Whether ranks that follow each other are on different nodes, as far as that goes.
+    pub dealt: bool,
+}
+
+impl Nodes {
+    pub fn ranks(&self) -> usize {
+        self.sizes.iter().sum()
+    }
+
+    /// The command that starts ranks on these nodes, which are this machine under other names;
+    /// `None` where that cannot be done.
+    pub fn launcher(&self, library: &str) -> Option<Vec<String>> {
+        let mut launcher = launcher(library)?;
+        if env::var_os("BAYESMESH_MPIRUN").is_some() {
+            return None;
+        }
+        if !library.starts_with("Open MPI") {
+            // MPICH can pretend by itself, and then deals ranks out to nodes.
+            let nodes = format!("MPIR_CVAR_NUM_CLIQUES={}", self.sizes.len());
+            return self.dealt.then(|| [vec!["env".to_owned(), nodes], launcher].concat());
+        }
+        let agent = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/node.sh");
+        let probe = Command::new(agent).args(["node", "true"]).stderr(Stdio::null()).status();
+        if !probe.is_ok_and(|status| status.success()) {
+            return None;
+        }
+        let host = |(number, size): (usize, &usize)| format!("node{number}:{size}");
+        let hosts: Vec<String> = self.sizes.iter().enumerate().map(host).collect();
+        let hosts = hosts.join(",");
+        let options = ["--host", &hosts, "--mca", "plm_rsh_agent", agent];
+        let network = ["--mca", "btl_tcp_if_include", "lo", "--mca", "oob_tcp_if_include", "lo"];
+        let order = ["--map-by", if self.dealt { "node" } else { "slot" }];
+        launcher
+            .extend(options.iter().chain(&network).chain(&order).map(|word| (*word).to_owned()));
+        Some(launcher)
+    }
+}
+
 /// A command that starts so many ranks of what is added to it.
 pub fn command(launcher: &[String], ranks: usize) -> Command {
     let mut command = Command::new(&launcher[0]);

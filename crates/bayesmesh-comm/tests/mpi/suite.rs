@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use bayesmesh_comm::{
     BucketReducer, CommError, Communicator, Mesh, MeshComm, MpiCommunicator, NodeShared, Operation,
-    Reduce, agree, all_reduce_buckets, launch, mpi, node_mesh, share, threads,
+    Reduce, agree, all_reduce_buckets, launch, mpi, node_mesh, node_sizes, share, threads,
 };
 
 use crate::common::{add, bits, values};
@@ -17,7 +17,7 @@ const LENGTHS: [usize; 6] = [0, 1, 7, 1000, 8192, 3 * 2048 * 5 + 13];
 
 type Test = fn(&MpiCommunicator) -> Result<(), CommError>;
 
-const TESTS: [(&str, Test); 13] = [
+const TESTS: [(&str, Test); 12] = [
     ("sums", sums),
     ("maxima", maxima),
     ("tree_reduce", tree_reduce),
@@ -28,13 +28,18 @@ const TESTS: [(&str, Test); 13] = [
     ("mismatches", mismatches),
     ("buckets in the background", buckets),
     ("agreement", agreement),
-    ("nodes", nodes),
     ("many small calls", stress),
     ("calls from threads", from_threads),
 ];
 
-pub fn run() -> ExitCode {
+/// The ranks of each node are known beforehand: all on one, or as given.
+pub fn run(sizes: Option<&str>) -> ExitCode {
     let outcome = mpi::run(|world| {
+        let sizes = match sizes {
+            Some(sizes) => sizes.split(',').map(|size| size.parse().expect("a number")).collect(),
+            None => vec![world.size()],
+        };
+        nodes(world, &sizes).map_err(|error| format!("nodes: {error}"))?;
         assert_eq!(launch::ranks(), Some(world.size()));
         assert_eq!(launch::is_launched(), world.size() > 1);
         for (name, test) in TESTS {
@@ -306,10 +311,21 @@ fn agreement(world: &MpiCommunicator) -> Result<(), CommError> {
     Ok(())
 }
 
-fn nodes(world: &MpiCommunicator) -> Result<(), CommError> {
-    // The tests run on one node.
-    assert_eq!((world.node()?.size(), world.node()?.rank()), (world.size(), world.rank()));
-    assert_eq!(node_mesh(world)?, Mesh::samples(world.size()).expect("ranks"));
+fn nodes(world: &MpiCommunicator, sizes: &[usize]) -> Result<(), CommError> {
+    // Next to each other, wherever the launcher has put them.
+    assert_eq!(node_sizes(world)?, sizes);
+    let (mut first, mut own) = (0, 0);
+    for &size in sizes {
+        own = size;
+        if first + size > world.rank() {
+            break;
+        }
+        first += size;
+    }
+    assert_eq!((world.node()?.size(), world.node()?.rank()), (own, world.rank() - first));
+    let samples = if sizes.iter().all(|&size| size == own) { own } else { 1 };
+    let mesh = Mesh::new(samples, world.size() / samples).expect("ranks");
+    assert_eq!(node_mesh(world)?, mesh);
     let node = NodeShared::new(world)?;
     for turn in 0..6 {
         let mut read = false;
@@ -319,7 +335,8 @@ fn nodes(world: &MpiCommunicator) -> Result<(), CommError> {
             Ok::<_, CommError>(of(turn, length))
         })?;
         assert_eq!(shared, of(turn, length));
-        assert_eq!((read, read), (node.reads(turn), turn % world.size() == world.rank()));
+        let reads = turn % own == world.rank() - first;
+        assert_eq!((read, read), (node.reads(turn), reads));
     }
     Ok(())
 }
