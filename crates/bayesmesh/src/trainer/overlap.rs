@@ -33,7 +33,7 @@ struct Handover {
     uses: Vec<usize>,
     /// In which slots are handed in. Until it is known, after the backward pass.
     order: Option<Vec<usize>>,
-    /// The backward pass that runs now or was the last.
+    /// The backward pass that runs now, or whose sum is not yet there.
     pass: Option<Pass>,
 }
 
@@ -126,6 +126,8 @@ impl Overlap {
         let Handover { reducer, order, pass, .. } = &mut *handover;
         reducer.submit(gradients, &vector[gradients..]);
         let time = reducer.wait(vector)?;
+        // What it shares with the parameters must be gone before they change.
+        let pass = pass.take();
         if let (None, Some(pass)) = (&order, pass) {
             // Slots are few enough for single precision to count them.
             let mut agreed: Vec<f32> = pass.order().into_iter().map(|slot| slot as f32).collect();
