@@ -7,7 +7,7 @@ use anyhow::Result;
 #[cfg(feature = "mpi")]
 use bayesmesh::data::Checksum;
 use bayesmesh::{
-    Communicator, Dataset, Mesh, agree, gather_texts, launch, node_mesh, node_processors,
+    Communicator, Dataset, Mesh, agree, gather_texts, launch, node_processors, node_sizes,
 };
 
 use crate::args::Ranks;
@@ -131,13 +131,17 @@ impl Job {
 
     /// What starts a job like this one, before the command.
     pub fn launcher(&self) -> String {
-        self.world.as_ref().map_or_else(String::new, |world| format!("mpirun -n {} ", world.size()))
+        let program = if launch::is_slurm_step() { "srun" } else { "mpirun" };
+        self.world
+            .as_ref()
+            .map_or_else(String::new, |world| format!("{program} -n {} ", world.size()))
     }
 
     /// The mesh that was asked for. Otherwise, on threads, one sample rank for every processor, but
     /// no more ranks than draws; in a job samples within the nodes and data across, with the
-    /// samples of a node divided further where there are more ranks than draws.
-    pub fn mesh(&self, asked: &Ranks, draws: usize) -> Result<Mesh> {
+    /// data of a node divided further where there are more ranks than draws.
+    pub fn mesh(&self, asked: &Ranks, recipe: &Recipe) -> Result<Mesh> {
+        let (draws, batch) = (recipe.train.samples, recipe.train.batch);
         let usage = |error: &dyn ToString| Usage(error.to_string());
         let Some(world) = &self.world else {
             return match (asked.mesh, asked.ranks) {
@@ -165,8 +169,11 @@ impl Job {
             ))
             .into()),
             None => {
-                let node = node_mesh(&**world)?.samples_size();
-                let samples = most_samples(node, draws);
+                let sizes = node_sizes(&**world)?;
+                if let Some(warning) = uneven(&sizes) {
+                    say::warn(warning);
+                }
+                let samples = most_samples(&sizes, draws, batch);
                 Ok(Mesh::new(samples, size / samples).map_err(|error| usage(&error))?)
             }
         }
@@ -247,10 +254,31 @@ impl Job {
     }
 }
 
-/// Of `node` ranks the most that can share `draws` draws, in equal groups.
-fn most_samples(node: usize, draws: usize) -> usize {
-    let fits = |&samples: &usize| samples <= draws && node.is_multiple_of(samples);
-    (1..=node).rev().find(fits).unwrap_or(1)
+/// What to say where nodes have different numbers of ranks.
+fn uneven(sizes: &[usize]) -> Option<String> {
+    let (fewest, most) = (sizes.iter().min()?, sizes.iter().max()?);
+    (fewest < most).then(|| {
+        format!(
+            "the nodes have {fewest} to {most} ranks, so that they cannot divide the draws within \
+             nodes and the data across; give every node as many (--ntasks-per-node)"
+        )
+    })
+}
+
+/// How many ranks share the draws: of groups that fit into every node the largest for which there
+/// are enough draws, and enough examples of a batch for as many groups. Where the nodes are uneven
+/// and no two ranks could share draws, or where there are too few examples, groups go across nodes.
+fn most_samples(nodes: &[usize], draws: usize, batch: usize) -> usize {
+    let ranks: usize = nodes.iter().sum();
+    let fits = |&samples: &usize| {
+        samples <= draws && ranks.is_multiple_of(samples) && ranks / samples <= batch
+    };
+    let within = |samples: &usize| nodes.iter().all(|node| node.is_multiple_of(*samples));
+    let found = (1..=ranks).rev().filter(fits).find(within);
+    match found {
+        Some(samples) if samples > 1 || uneven(nodes).is_none() => samples,
+        _ => (1..=ranks).rev().find(fits).unwrap_or(1),
+    }
 }
 
 #[cfg(test)]
@@ -258,11 +286,35 @@ mod tests {
     use super::*;
 
     #[test]
+    fn uneven_nodes_are_worth_a_word() {
+        assert_eq!(uneven(&[4]), None);
+        assert_eq!(uneven(&[4, 4, 4]), None);
+        assert!(uneven(&[8, 8, 4]).is_some_and(|text| text.contains("4 to 8 ranks")));
+    }
+
+    #[test]
     fn more_ranks_than_draws_divide_the_data_too() {
-        assert_eq!(most_samples(4, 8), 4);
-        assert_eq!(most_samples(8, 4), 4);
-        assert_eq!(most_samples(6, 4), 3);
-        assert_eq!(most_samples(7, 4), 1);
-        assert_eq!(most_samples(1, 1), 1);
+        assert_eq!(most_samples(&[4], 8, 64), 4);
+        assert_eq!(most_samples(&[8], 4, 64), 4);
+        assert_eq!(most_samples(&[6], 4, 64), 3);
+        assert_eq!(most_samples(&[7], 4, 64), 1);
+        assert_eq!(most_samples(&[1], 1, 64), 1);
+    }
+
+    #[test]
+    fn draws_are_divided_within_nodes() {
+        assert_eq!(most_samples(&[4, 4], 8, 64), 4);
+        assert_eq!(most_samples(&[1, 1, 1], 8, 64), 1);
+        assert_eq!(most_samples(&[8, 8, 4], 8, 64), 4);
+        // Either way somebody sends more than is good.
+        assert_eq!(most_samples(&[3, 2], 8, 64), 5);
+        assert_eq!(most_samples(&[8, 8, 7], 8, 64), 1);
+    }
+
+    #[test]
+    fn data_are_not_divided_into_more_parts_than_there_are() {
+        assert_eq!(most_samples(&[1, 1, 1, 1], 8, 3), 4);
+        assert_eq!(most_samples(&[2, 2, 2], 8, 2), 6);
+        assert_eq!(most_samples(&[7], 4, 4), 1);
     }
 }

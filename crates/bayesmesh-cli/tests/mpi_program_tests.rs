@@ -35,7 +35,16 @@ fn ranks(scratch: &Scratch, ranks: usize, arguments: &[String]) -> Command {
     let library = mpi::library();
     let launcher = job::launcher(&library)
         .unwrap_or_else(|| panic!("no mpirun of {library}; set BAYESMESH_MPIRUN to it"));
-    let mut command = job::command(&launcher, ranks);
+    started_by(&launcher, scratch, ranks, arguments)
+}
+
+fn started_by(
+    launcher: &[String],
+    scratch: &Scratch,
+    ranks: usize,
+    arguments: &[String],
+) -> Command {
+    let mut command = job::command(launcher, ranks);
     command.arg(env!("CARGO_BIN_EXE_bayesmesh")).args(arguments).current_dir(scratch.path(""));
     command
 }
@@ -46,7 +55,12 @@ fn strings(words: &[&str]) -> Vec<String> {
 
 /// What so many ranks do with these arguments.
 fn run(scratch: &Scratch, size: usize, arguments: &[String]) -> Outcome {
-    let ended = job::run(&mut ranks(scratch, size, arguments), LIMIT);
+    ended(&mut ranks(scratch, size, arguments))
+}
+
+/// How a job ends, which it must do.
+fn ended(command: &mut Command) -> Outcome {
+    let ended = job::run(command, LIMIT);
     assert!(ended.took < LIMIT, "hangs: {}\n{}", ended.output, ended.messages);
     Outcome { code: ended.code, stdout: ended.output, stderr: ended.messages }
 }
@@ -98,6 +112,34 @@ fn data_and_hybrid_meshes_train_and_score() {
         let rmse = |outcome: &Outcome| outcome.success()["test"]["rmse_mw"].as_f64().unwrap();
         let (ours, theirs) = (rmse(&outcome), rmse(&threads));
         assert!((ours - theirs).abs() <= 1e-4 * theirs, "{mesh}: {ours} MW, threads {theirs}");
+    }
+}
+
+/// Draws are divided within the nodes and data across, however ranks are dealt out; slow loading is
+/// shared by the ranks of a node; and the result is that of threads.
+#[test]
+fn nodes_divide_draws_within_and_data_across() {
+    let _alone = alone();
+    let scratch = Scratch::new();
+    let settings = ["train.reduce=reproducible", "train.load_delay_ms=0.1"];
+    let expected = scratch.train("demo", &settings, &["--mesh", "2x2", "--out", "threads"]);
+    for (sizes, dealt, mesh) in
+        [(&[2, 2], false, "2x2"), (&[2, 2], true, "2x2"), (&[2, 1], true, "3x1")]
+    {
+        let nodes = job::Nodes { sizes: sizes.to_vec(), dealt };
+        let Some(launcher) = nodes.launcher(&mpi::library()) else {
+            eprintln!("this machine cannot stand for several here; no job on nodes of {sizes:?}");
+            continue;
+        };
+        let out = format!("nodes-{mesh}-{dealt}");
+        let arguments = training("demo", &settings, &["--out", &out]);
+        let outcome = ended(&mut started_by(&launcher, &scratch, nodes.ranks(), &arguments));
+        assert_eq!(outcome.success()["mesh"], mesh, "{}", outcome.stderr);
+        let uneven = warnings(&outcome).iter().filter(|w| w.contains("have 1 to 2 ranks")).count();
+        assert_eq!(uneven, usize::from(mesh == "3x1"), "{}", outcome.stderr);
+        if mesh == "2x2" {
+            assert_eq!(outcome.digest(), expected.digest(), "dealt out: {dealt}");
+        }
     }
 }
 
@@ -181,13 +223,11 @@ fn what_is_wrong_is_said_once_with_its_exit_code() {
     assert_eq!(help.stdout.matches("Usage:").count(), 1, "{}", help.stdout);
 }
 
-/// Two groups of one rank each, with arguments of their own.
-fn two_kinds(scratch: &Scratch, first: &[String], second: &[String]) -> Outcome {
+/// Two groups of one rank each, the second of another program or with other arguments.
+fn two_kinds(scratch: &Scratch, first: &[String], program: &Path, second: &[String]) -> Outcome {
     let mut command = ranks(scratch, 1, first);
-    command.args([":", "-n", "1", env!("CARGO_BIN_EXE_bayesmesh")]).args(second);
-    let ended = job::run(&mut command, LIMIT);
-    assert!(ended.took < LIMIT, "hangs");
-    Outcome { code: ended.code, stdout: ended.output, stderr: ended.messages }
+    command.args([":", "-n", "1"]).arg(program).args(second);
+    ended(&mut command)
 }
 
 #[test]
@@ -196,9 +236,21 @@ fn processes_that_were_given_different_things_are_refused() {
     let scratch = Scratch::new();
     let one = training("demo", &["train.seed=1"], &["--out", "run"]);
     let other = training("demo", &["train.seed=2"], &["--out", "run"]);
-    let outcome = two_kinds(&scratch, &one, &other);
+    let program = Path::new(env!("CARGO_BIN_EXE_bayesmesh"));
+    let outcome = two_kinds(&scratch, &one, program, &other);
     assert_ne!(outcome.code, Some(0), "{outcome:?}");
     assert_eq!(said(&outcome, "command line differs between ranks"), 1, "{}", outcome.stderr);
+    assert!(!scratch.path("run").exists());
+
+    // Another build of the program: it works, but is not the same.
+    let mut bytes = fs::read(program).unwrap();
+    bytes.push(0);
+    let copy = scratch.path("bayesmesh");
+    fs::copy(program, &copy).unwrap();
+    fs::write(&copy, bytes).unwrap();
+    let outcome = two_kinds(&scratch, &one, &copy, &one);
+    assert_ne!(outcome.code, Some(0), "{outcome:?}");
+    assert_eq!(said(&outcome, "checksum of the program differs between ranks"), 1, "{outcome:?}");
     assert!(!scratch.path("run").exists());
 
     // The same command line, but not the same file behind it.
@@ -223,9 +275,7 @@ fn in_two_folders(scratch: &Scratch, arguments: &str) -> Outcome {
     let library = mpi::library();
     let mut command = job::command(&job::launcher(&library).unwrap(), 2);
     command.args(["sh", "-c", &script, env!("CARGO_BIN_EXE_bayesmesh")]);
-    let ended = job::run(command.current_dir(scratch.path("")), LIMIT);
-    assert!(ended.took < LIMIT, "hangs");
-    Outcome { code: ended.code, stdout: ended.output, stderr: ended.messages }
+    ended(command.current_dir(scratch.path("")))
 }
 
 #[test]
@@ -243,6 +293,15 @@ fn processes_that_see_different_data_are_refused() {
     let outcome = in_two_folders(&scratch, "predict ../run series.csv --out p.csv");
     assert_eq!(outcome.code, Some(2), "{outcome:?}");
     let words = "checksum of the inputs differs between ranks";
+    assert_eq!(said(&outcome, words), 1, "{}", outcome.stderr);
+    assert_eq!(scratch.names("a"), ["series.csv"]);
+
+    // A path that is the same on both and leads each to its own folder, as on disks of nodes.
+    let train = "train load-mlp --set data.path=/proc/self/cwd/series.csv --set train.batch=8 \
+                 --set data.inputs=24 --set data.outputs=4 --out new";
+    let outcome = in_two_folders(&scratch, train);
+    assert_eq!(outcome.code, Some(2), "{outcome:?}");
+    let words = "checksum of the training examples differs between ranks";
     assert_eq!(said(&outcome, words), 1, "{}", outcome.stderr);
     assert_eq!(scratch.names("a"), ["series.csv"]);
 }
@@ -297,19 +356,20 @@ fn wait_for(child: &mut Child, scratch: &Scratch, size: usize, step: u64) -> Vec
     }
 }
 
-/// Ten times any rank is killed, while the job starts, trains or evaluates; it goes on with
-/// another number of processes, or on threads.
+/// Ten times any rank is killed while the job starts or trains, and once while it scores; it goes on
+/// with another number of processes, the optimiser divided or not, or on threads.
 #[test]
 fn killed_ten_times_ends_with_the_same_weights() {
     let _alone = alone();
     let settings = ["train.steps=4000", "train.reduce=reproducible", "checkpoint.every=20"];
     let scratch = Scratch::new();
     let whole = scratch.train("demo", &settings, &["--ranks", "2", "--out", "whole"]).digest();
-    let resumed = |others: &[&str]| {
+    let resumed = |others: &[&str], changes: &[&str]| {
         let resume: &[&str] = match scratch.path("run/recipe.toml").exists() {
             true => &["--resume"],
             false => &[],
         };
+        let settings = [&settings[..], changes].concat();
         training("demo", &settings, &[&["--out", "run"], others, resume].concat())
     };
     let mut random = 20_261_116_u64;
@@ -324,31 +384,17 @@ fn killed_ten_times_ends_with_the_same_weights() {
     for kill in 0..10 {
         let size = [2, 4][kill % 2];
         let before = last_step(&run_folder);
-        let mut command = ranks(&scratch, size, &resumed(&[]));
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let divided = format!("train.shard_optimizer={}", kill % 3 == 0);
+        let mut command = ranks(&scratch, size, &resumed(&[], &[&divided]));
         // Now and then while it starts, otherwise when it has made some progress.
         let step = if kill % 4 == 0 { 0 } else { before + 20 + below(150) };
-        let ids = wait_for(&mut child, &scratch, size, step);
-        thread::sleep(Duration::from_millis(below(40)));
-        let killed = Instant::now();
-        signal("-KILL", ids[below(size as u64) as usize]);
-        let outcome = Outcome::from(child.wait_with_output().unwrap());
-        assert!(killed.elapsed() < GONE, "kill {kill}: {:?}", killed.elapsed());
-        assert_ne!(outcome.code, Some(0), "kill {kill}");
-        let folder = scratch.path("").canonicalize().unwrap();
-        while !processes(&folder).is_empty() {
-            assert!(killed.elapsed() < GONE, "kill {kill}: processes are left");
-            thread::sleep(Duration::from_millis(10));
-        }
+        let victim = below(size as u64) as usize;
+        kill_one(&mut command, &scratch, size, step, victim, below(40));
         assert!(last_step(&run_folder) >= before, "checkpoints were lost");
-        for file in checkpoints(&run_folder) {
-            let outcome = scratch.run(&["checkpoint", "inspect", file.to_str().unwrap()]);
-            assert_eq!(outcome.code, Some(0), "after kill {kill}: {outcome:?}");
-        }
         reached.push(last_step(&run_folder));
     }
     // Half of the rest on threads, the end on processes.
-    let rest = resumed(&["--ranks", "2"]);
+    let rest = resumed(&["--ranks", "2"], &[]);
     let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
     let mut child = scratch.command(&rest).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     let child = child.as_mut().unwrap();
@@ -358,10 +404,45 @@ fn killed_ten_times_ends_with_the_same_weights() {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    let outcome = run(&scratch, 4, &resumed(&[]));
+    // It takes seconds to score so many draws.
+    let mut command = ranks(&scratch, 4, &resumed(&[], &["evaluate.draws=2000"]));
+    kill_one(&mut command, &scratch, 4, 4000, 3, 0);
+    let outcome = run(&scratch, 4, &resumed(&[], &[]));
     assert_eq!(outcome.digest(), whole, "kills at {reached:?}");
     assert!(reached[9] > reached[0] && reached[9] < 4000, "kills at {reached:?}");
     scratch.assert_nothing_unfinished();
+}
+
+/// Starts a job of the run, kills one of its processes a moment after a checkpoint of `step`, and
+/// makes sure that all are gone soon, that the launcher says so, and that every checkpoint can be
+/// read.
+fn kill_one(
+    command: &mut Command,
+    scratch: &Scratch,
+    size: usize,
+    step: u64,
+    victim: usize,
+    moment: u64,
+) {
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let ids = wait_for(&mut child, scratch, size, step);
+    thread::sleep(Duration::from_millis(moment));
+    let killed = Instant::now();
+    signal("-KILL", ids[victim]);
+    let outcome = Outcome::from(child.wait_with_output().unwrap());
+    assert!(killed.elapsed() < GONE, "{:?}", killed.elapsed());
+    assert_ne!(outcome.code, Some(0), "{}", outcome.stderr);
+    let says = |words: &str| outcome.stderr.contains(words);
+    assert!(says("ignal 9") || says("is gone without a word"), "{}", outcome.stderr);
+    let folder = scratch.path("").canonicalize().unwrap();
+    while !processes(&folder).is_empty() {
+        assert!(killed.elapsed() < GONE, "processes are left");
+        thread::sleep(Duration::from_millis(10));
+    }
+    for file in checkpoints(&scratch.path("run")) {
+        let outcome = scratch.run(&["checkpoint", "inspect", file.to_str().unwrap()]);
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    }
 }
 
 /// What a batch system sends before it takes the nodes away.
@@ -411,8 +492,24 @@ fn warnings_come_once() {
     let outcome = run(&scratch, 2 * processors, &training("demo", &[], &["--out", "crowded"]));
     outcome.success();
     let expected = format!("{} ranks share {processors} processors", 2 * processors);
-    let warnings = warnings(&outcome);
-    assert!(warnings.len() == 1 && warnings[0].contains(&expected), "{}", outcome.stderr);
+    let found = warnings(&outcome);
+    assert!(found.len() == 1 && found[0].contains(&expected), "{}", outcome.stderr);
+
+    // What only the processes of the second node find out.
+    let nodes = job::Nodes { sizes: vec![1, 2 * processors], dealt: false };
+    match nodes.launcher(&mpi::library()) {
+        None => {
+            eprintln!("this machine cannot stand for several here; no warnings of another node")
+        }
+        Some(launcher) => {
+            let arguments = training("demo", &[], &["--out", "nodes"]);
+            let outcome = ended(&mut started_by(&launcher, &scratch, nodes.ranks(), &arguments));
+            outcome.success();
+            let passed_on = format!("warning: rank 1 of {}: {expected} on node1", nodes.ranks());
+            assert_eq!(said(&outcome, &passed_on), 1, "{}", outcome.stderr);
+            assert_eq!(said(&outcome, &expected), 1, "{}", outcome.stderr);
+        }
+    }
 }
 
 fn warnings(outcome: &Outcome) -> Vec<&str> {

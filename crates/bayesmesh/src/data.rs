@@ -1,9 +1,8 @@
 //! Where batches come from.
 
-use std::hash::{DefaultHasher, Hasher as _};
-
 use bayesmesh_kernels::stream::{Purpose, Stream};
 use burn::tensor::{Device, Int, Tensor, TensorData};
+use sha2::{Digest as _, Sha256};
 
 use crate::error::{Error, Result};
 
@@ -77,7 +76,8 @@ pub trait Dataset: Sync {
     }
 }
 
-/// Makes a short text of many bytes, other bytes giving another one but for bad luck.
+/// Makes a short text of many bytes, other bytes giving another one but for bad luck: the first
+/// sixteen hexadecimal digits of their SHA-256, the same on every machine.
 ///
 /// ```
 /// use bayesmesh::data::Checksum;
@@ -87,28 +87,30 @@ pub trait Dataset: Sync {
 /// assert_ne!(text(&[1.0, 2.0]), text(&[2.0, 1.0]));
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Checksum(DefaultHasher);
+pub struct Checksum(Sha256);
 
 impl Checksum {
     /// Takes bytes in.
     #[must_use]
     pub fn bytes(mut self, bytes: &[u8]) -> Self {
-        self.0.write(bytes);
+        self.0.update(bytes);
         self
     }
 
-    /// Takes the bits of numbers in.
+    /// Takes the bits of numbers in, little-endian.
     #[must_use]
     pub fn floats(mut self, values: &[f32]) -> Self {
-        for value in values {
-            self.0.write_u32(value.to_bits());
+        for values in values.chunks(4096) {
+            let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+            self.0.update(bytes);
         }
         self
     }
 
     /// Sixteen hexadecimal digits.
     pub fn text(&self) -> String {
-        format!("{:016x}", self.0.finish())
+        let digest = self.0.clone().finalize();
+        digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
     }
 }
 

@@ -26,7 +26,7 @@ pub mod trainer;
 pub use bayesmesh_comm::mpi;
 pub use bayesmesh_comm::{
     CommError, Communicator, Mesh, MeshComm, Operation, Reduce, agree, gather_texts, launch,
-    node_mesh, node_processors, threads,
+    node_mesh, node_processors, node_sizes, threads,
 };
 pub use bayesmesh_kernels::memory;
 pub use bayesmesh_kernels::stream::{Purpose, Stream};

@@ -29,6 +29,26 @@ pub struct Finished {
     pub steps: usize,
 }
 
+impl Finished {
+    /// What a step took, and how much of it was spent waiting, for people.
+    fn each_step(&self, time: &Time) -> String {
+        if self.steps == 0 {
+            return String::new();
+        }
+        let each = time.seconds / self.steps as f64;
+        let each = match each < 1.0 {
+            true => format!("{:.2} ms", 1e3 * each),
+            false => format!("{each:.2} s"),
+        };
+        let data = 100.0 * time.waiting();
+        let mut text = format!(": {each} a step, of which {data:.1} % waiting for data");
+        if time.communication > 0.0 {
+            text += &format!(" and {:.1} % for other ranks", 100.0 * time.exposure());
+        }
+        text
+    }
+}
+
 /// A trained run, read from its folder.
 pub struct TrainedRun<'a, U: UseCase> {
     pub job: &'a Job,
@@ -46,7 +66,7 @@ impl<'a, U: UseCase> TrainedRun<'a, U> {
         ranks: &args::Ranks,
     ) -> Result<Self> {
         job.agree(&recipe.keys())?;
-        let mesh = job.mesh(ranks, recipe.train.samples)?;
+        let mesh = job.mesh(ranks, &recipe)?;
         let mut trainer = job.trainer::<U>(&recipe, mesh, 1)?;
         let (path, checkpoint) = latest_checkpoint(job, &folder)?;
         trainer.restore(&checkpoint, &path)?;
@@ -69,10 +89,10 @@ impl<'a, U: UseCase> TrainedRun<'a, U> {
     }
 }
 
-/// The folder of a run and the recipe in it.
-pub fn open_run(path: &Path) -> Result<(RunFolder, Recipe)> {
+/// The folder of a run and the recipe in it, with keys changed.
+pub fn open_run(path: &Path, set: &[String]) -> Result<(RunFolder, Recipe)> {
     let folder = RunFolder::open(path)?;
-    let recipe = Recipe::load(&folder.recipe(), &[])?;
+    let recipe = Recipe::load(&folder.recipe(), set)?;
     Ok((folder, recipe))
 }
 
@@ -104,7 +124,10 @@ pub fn find_checkpoint(job: &Job, folder: &Path) -> Result<Option<(PathBuf, Chec
     match found {
         None if !name.is_empty() => {
             let path = folder.join(name);
-            let checkpoint = Checkpoint::load(&path)?;
+            let checkpoint = Checkpoint::load(&path).context(
+                "the first process has found it; the run folder must be on a file system that all \
+                 nodes share",
+            )?;
             Ok(Some((path, checkpoint)))
         }
         found => Ok(found),
@@ -113,7 +136,7 @@ pub fn find_checkpoint(job: &Job, folder: &Path) -> Result<Option<(PathBuf, Chec
 
 /// Scores a run on its test data and writes its report anew.
 pub fn evaluate(job: &Job, arguments: &args::Evaluate) -> Result<Value> {
-    let (folder, recipe) = open_run(&arguments.run)?;
+    let (folder, recipe) = open_run(&arguments.run, &arguments.set)?;
     for_use_case!(recipe, U => {
         score(TrainedRun::<U>::open(job, folder, recipe, &arguments.ranks)?, arguments.draws)
     })
@@ -202,7 +225,8 @@ pub fn finish<U: UseCase>(
 
     say!("\n{}", U::table(&assessment));
     if let Some(seconds) = finished.seconds {
-        say!("trained in {}", say::seconds(seconds));
+        let each = finished.each_step(&trainer.time());
+        say!("trained in {}{each}; digest {}", say::seconds(seconds), &digest[..12]);
     }
     say!("report: {}", path.display());
     Ok(result)
@@ -211,6 +235,20 @@ pub fn finish<U: UseCase>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_step_is_told_with_what_was_waited_for() {
+        let finished = Finished { seconds: Some(9.0), steps: 4 };
+        let alone = Time { seconds: 8.0, waited: 0.04, ..Time::default() };
+        let text = finished.each_step(&alone);
+        assert_eq!(text, ": 2.00 s a step, of which 0.5 % waiting for data");
+        let time = Time { seconds: 0.02, communication: 0.01, exposed: 0.002, ..alone };
+        let text = finished.each_step(&Time { waited: 0.0, ..time });
+        let expected =
+            ": 5.00 ms a step, of which 0.0 % waiting for data and 10.0 % for other ranks";
+        assert_eq!(text, expected);
+        assert_eq!(Finished { steps: 0, ..finished }.each_step(&time), "");
+    }
 
     #[test]
     fn communication_is_told_for_a_step_where_there_was_any() {

@@ -25,10 +25,13 @@ use crate::run::RunFolder;
 use crate::say::{self, say};
 use crate::use_case::{UseCase, for_use_case};
 
+/// What checkpoints call the checksum of the examples that a run is trained on.
+const DATA: &str = "data";
+
 /// The built-in demonstration.
 pub fn demo(job: &Job, arguments: args::Demo) -> Result<Value> {
     let recipe = Recipe::builtin("demo", &arguments.set)?;
-    let mesh = job.mesh(&arguments.ranks, recipe.train.samples)?;
+    let mesh = job.mesh(&arguments.ranks, &recipe)?;
     let out = run_folder(job, arguments.out, "demo")?;
     for_use_case!(recipe, U => run::<U>(job, &recipe, mesh, &out, false))
 }
@@ -36,7 +39,7 @@ pub fn demo(job: &Job, arguments: args::Demo) -> Result<Value> {
 /// Trains a recipe.
 pub fn train(job: &Job, arguments: args::Train) -> Result<Value> {
     let recipe = read_recipe(&arguments.recipe, &arguments.set)?.located();
-    let mesh = job.mesh(&arguments.ranks, recipe.train.samples)?;
+    let mesh = job.mesh(&arguments.ranks, &recipe)?;
     let out = run_folder(job, arguments.out, &recipe.name)?;
     for_use_case!(recipe, U => run::<U>(job, &recipe, mesh, &out, arguments.resume))
 }
@@ -65,6 +68,8 @@ pub fn run<U: UseCase>(
         Length::Epochs(epochs) => epochs * epoch_steps,
     };
     let mut trainer = job.trainer::<U>(recipe, mesh, steps)?;
+    let data = case.train().checksum().unwrap_or_default();
+    trainer = trainer.with_note(DATA, &data);
     // No step, only the checks: what does not go together is refused before anything is written.
     trainer.fit(case.train(), None, Length::Steps(0))?;
 
@@ -73,20 +78,21 @@ pub fn run<U: UseCase>(
         true if resume => Some(RunFolder::resume(out)?),
         true => Some(RunFolder::create(out)?),
     };
-    if let Some(folder) = &folder {
-        if resume {
+    if resume {
+        if let Some(folder) = &folder {
             refuse_other_run(folder, recipe)?;
         }
-        folder.write("recipe.toml", recipe.to_toml())?;
-    }
-    if resume {
         match evaluate::find_checkpoint(job, &out.join("checkpoints"))? {
             Some((path, checkpoint)) => {
+                refuse_other_data(out, &checkpoint, &data)?;
                 trainer.restore(&checkpoint, &path)?;
                 say!("going on from step {} ({})", trainer.step(), path.display());
             }
             None => say!("no checkpoint yet: starting from the beginning"),
         }
+    }
+    if let Some(folder) = &folder {
+        folder.write("recipe.toml", recipe.to_toml())?;
     }
     introduce(job, recipe, &trainer, &case, steps);
     job.pass_on_warnings()?;
@@ -221,8 +227,22 @@ fn refuse_other_run(folder: &RunFolder, recipe: &Recipe) -> Result<()> {
     }
 }
 
+/// Refuses other examples than those a run was trained on. Where they are may change: a cluster's
+/// jobs copy them to the disks of the nodes they get.
+fn refuse_other_data(out: &Path, checkpoint: &Checkpoint, data: &str) -> Result<()> {
+    match checkpoint.metadata.get(DATA) {
+        Some(before) if before != data => Err(Usage(format!(
+            "the run in {} was trained on other examples (checksum {before}) than this recipe has \
+             ({data}); a run goes on with its own data",
+            out.display()
+        ))
+        .into()),
+        _ => Ok(()),
+    }
+}
+
 /// The first key in which two recipes are not the same run. How long it lasts, how it is divided
-/// among threads and ranks and what is kept or scored can change.
+/// among threads and ranks, where its data are and what is kept or scored can change.
 fn first_difference(saved: &Recipe, recipe: &Recipe) -> Option<String> {
     let comparable = |recipe: &Recipe| {
         let mut recipe = recipe.clone();
@@ -233,6 +253,7 @@ fn first_difference(saved: &Recipe, recipe: &Recipe) -> Option<String> {
         recipe.train.shard_optimizer = saved.train.shard_optimizer;
         recipe.train.share_loading = saved.train.share_loading;
         recipe.train.load_delay_ms = saved.train.load_delay_ms;
+        recipe.data.forget_place();
         recipe.evaluate = saved.evaluate.clone();
         recipe.checkpoint = saved.checkpoint.clone();
         recipe.keys()

@@ -160,7 +160,7 @@ fn lock(folder: &Path) -> Result<File, RunError> {
     match file.try_lock() {
         Ok(()) => {}
         // Some network file systems have no locks; a run is still worth having there.
-        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
+        Err(TryLockError::Error(error)) if has_no_locks(&error) => {}
         Err(TryLockError::Error(error)) => return Err(io(error).into()),
         Err(TryLockError::WouldBlock) => {
             let mut owner = String::new();
@@ -175,6 +175,14 @@ fn lock(folder: &Path) -> Result<File, RunError> {
     file.set_len(0).map_err(io)?;
     writeln!(file, "process {} on {}", process::id(), host::name()).map_err(io)?;
     Ok(file)
+}
+
+/// Whether a file system says that it has no locks: it does not know them, or nobody on the network
+/// keeps them.
+fn has_no_locks(error: &io::Error) -> bool {
+    const NO_LOCKS_AVAILABLE: i32 = 37;
+    let on_network = cfg!(target_os = "linux") && error.raw_os_error() == Some(NO_LOCKS_AVAILABLE);
+    error.kind() == io::ErrorKind::Unsupported || on_network
 }
 
 #[cfg(test)]

@@ -2,10 +2,13 @@
 
 use std::ops::AddAssign;
 
+use bayesmesh_comm::{Communicator, Operation, Reduce};
+
 use crate::checkpoint::Checkpoint;
+use crate::error::Result;
 use crate::metrics::Score;
 
-/// How long steps took on this rank.
+/// How long steps took, on one rank or on those that took longest.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Time {
     /// Seconds in all.
@@ -29,6 +32,14 @@ impl Time {
     /// no step.
     pub fn exposure(&self) -> f64 {
         self.share(self.exposed)
+    }
+
+    /// Of each figure the largest over the ranks. Collective.
+    pub(super) fn longest(self, world: &dyn Communicator) -> Result<Self> {
+        let mut all = [self.seconds, self.waited, self.communication, self.exposed];
+        world.all_reduce_f64(&mut all, Operation::Max, Reduce::Fast)?;
+        let [seconds, waited, communication, exposed] = all;
+        Ok(Self { seconds, waited, communication, exposed })
     }
 
     fn share(&self, part: f64) -> f64 {

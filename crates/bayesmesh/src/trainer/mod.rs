@@ -84,6 +84,8 @@ pub struct Trainer<P, L> {
     optimizer: Optimizer,
     step: usize,
     time: Time,
+    /// What checkpoints say beside the state.
+    notes: BTreeMap<String, String>,
     callbacks: Vec<Box<dyn Callback>>,
 }
 
@@ -98,6 +100,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
             settings,
             step: 0,
             time: Time::default(),
+            notes: BTreeMap::new(),
             callbacks: Vec::new(),
         }
     }
@@ -115,6 +118,14 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         self.settings.threads.get_or_insert(processors.each());
         self.world = Some(world);
         Ok(self)
+    }
+
+    /// Adds something that [`metadata`](Checkpoint::metadata) of every checkpoint will say, e.g. what
+    /// the run is trained on.
+    #[must_use]
+    pub fn with_note(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.notes.insert(key.into(), value.into());
+        self
     }
 
     /// Adds something that follows the run; in a job, on the rank that adds it.
@@ -156,7 +167,8 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         self.step
     }
 
-    /// How long the steps took that this trainer has done, on the first rank.
+    /// How long the steps took that this trainer has done, and of that waiting and communicating on
+    /// the ranks that did most of each.
     pub fn time(&self) -> Time {
         self.time
     }
@@ -178,8 +190,14 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
             buffers: parameters.named_buffers(),
             optimizer: tensors.into_iter().map(flat).collect(),
             counters,
-            metadata: BTreeMap::new(),
+            metadata: self.notes.clone(),
         }
+    }
+
+    /// The [digest](Checkpoint::digest) of a checkpoint, without making the rest of it.
+    pub fn digest(&self) -> String {
+        let parameters = self.posterior.parameters().named_values();
+        Checkpoint { parameters, ..Checkpoint::default() }.digest()
     }
 
     /// Continues from a checkpoint, read from `path` as messages say. Refuses one of another
@@ -330,6 +348,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
             optimizer: self.settings.optimizer.build(),
             step: self.step,
             time: self.time,
+            notes: self.notes.clone(),
             callbacks: Vec::new(),
         }
     }

@@ -71,7 +71,12 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
     {
         let mut part = self.divide(&*mesh.world)?;
+        let before = std::mem::take(&mut self.time);
         let outcome = self.steps(mesh, &mut part, feed, train, valid, course);
+        if outcome.is_ok() {
+            self.time = self.time.longest(&*mesh.world)?;
+        }
+        self.time += before;
         // What is not finite is seen by all ranks at once; other errors leave some behind.
         match outcome {
             Ok(()) | Err(Error::NotFinite { .. }) => {

@@ -36,7 +36,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
             ("checksum of the validation examples", checksum(valid)),
             ("length of the run", format!("{length:?}")),
             ("step to start from", self.step.to_string()),
-            ("digest of the parameters", self.checkpoint().digest()),
+            ("digest of the parameters", self.digest()),
             ("presence of the optimiser's state", self.optimizer.is_whole().to_string()),
         ]);
         Ok(agree(world, &values)?)
@@ -50,7 +50,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         checksum: String,
     ) -> Result<()> {
         let values = [
-            ("digest of the parameters".to_owned(), self.checkpoint().digest()),
+            ("digest of the parameters".to_owned(), self.digest()),
             (format!("checksum of the {what}"), checksum),
         ];
         Ok(agree(world, &values)?)

@@ -50,7 +50,7 @@ pub fn compare(job: &Job, arguments: &args::Compare) -> Result<Value> {
         for (recipe, &seed) in recipes.iter().zip(&plan.seeds) {
             number += 1;
             say!("\n[{number}/{runs}] {}, seed {seed}", variant.name);
-            let mesh = job.mesh(&arguments.ranks, recipe.train.samples)?;
+            let mesh = job.mesh(&arguments.ranks, recipe)?;
             let folder = out.join(variant.folder()).join(format!("seed-{seed}"));
             once(job, recipe, mesh, &folder).map_err(|error| {
                 let unfinished = format!(
