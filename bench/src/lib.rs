@@ -1,5 +1,9 @@
 //! Benchmarks: `benches/` of single operations, `src/bin/` of whole steps, `peers/` the competition.
 
+mod png_files;
+
+pub use png_files::PngFiles;
+
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;

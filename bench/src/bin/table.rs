@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use bayesmesh_bench::PngFiles;
 use bayesmesh_report::{Axis, Bar, Block, Cell, Color, Layer, Plot, Report, Section, Shape, Table};
 
 /// Multiplications and additions of one image in one draw of the ViT, forward and backward: three
@@ -126,7 +127,13 @@ fn main() -> Outcome<()> {
     let field = Field { python, mpirun, programs, rounds };
     let works = match field.mpirun {
         None => vec![vit(&field)?, vit_16(&field)?, mlp(&field)?, normals(&field)?],
-        Some(_) => vec![vit_on_processes(&field)?, slow_vit(&field)?, slow_mlp(&field)?],
+        Some(_) => vec![
+            vit_on_processes(&field)?,
+            slow_vit(&field)?,
+            photo_vit(&field)?,
+            slow_mlp(&field)?,
+            quick_mlp(&field)?,
+        ],
     };
 
     let folder = field.programs.parent().ok_or("no folder")?.join("bench");
@@ -232,19 +239,17 @@ const ALONE: &str = "2 sample ranks, each loading everything";
 const DATA: &str = "2 data ranks";
 const SERIAL: &str = "1 rank";
 
-/// Fixed draws on one rank and two, divided by draws or by data, with loading that takes longer
-/// than computing where every rank loads everything.
-fn slow(
+/// Fixed draws on one rank and two, divided by draws or by data, with a loader.
+fn loading(
     field: &Field,
     title: &'static str,
     unit: &'static str,
     program: &str,
     counts: usize,
-    (shape, steps, delay): (&str, &str, &str),
+    (shape, steps, loader): (&str, &str, &str),
 ) -> Outcome<Work> {
-    let line = |mesh: &str, change: &str| {
-        format!("{shape} {mesh} {steps} threads=1 load_delay_ms={delay} {change}")
-    };
+    let line =
+        |mesh: &str, change: &str| format!("{shape} {mesh} {steps} threads=1 {loader} {change}");
     let mut contestants = [
         field.job(SAMPLING, 2, program, &line("2x1", "")),
         field.job(ALONE, 2, program, &line("2x1", "share_loading=false")),
@@ -274,13 +279,26 @@ fn slow(
 fn slow_vit(field: &Field) -> Outcome<Work> {
     let title = "ViT with 2 draws, batch 64, a loader that takes 25 ms an image, on MPI processes";
     // The mean over steps counts: some find a batch that was loaded ahead.
-    slow(field, title, "s", "vit", 1, ("64 2", "10", "25"))
+    loading(field, title, "s", "vit", 1, ("64 2", "10", "load_delay_ms=25"))
+}
+
+fn photo_vit(field: &Field) -> Outcome<Work> {
+    let title = "ViT with 2 draws, batch 64, from PNG files of 512 x 512 pixels, on MPI processes";
+    let folder = field.programs.join("../bench/png");
+    PngFiles::new(&folder).make()?;
+    let loader = format!("images={}", folder.display());
+    loading(field, title, "s", "vit", 1, ("64 2", "10", &loader))
 }
 
 fn slow_mlp(field: &Field) -> Outcome<Work> {
     let title =
         "MLP with 16 draws, batch 64, a loader that takes 0.05 ms a window, on MPI processes";
-    slow(field, title, "ms", "mlp", 0, ("64 16", "300", "0.05"))
+    loading(field, title, "ms", "mlp", 0, ("64 16", "1000", "load_delay_ms=0.05"))
+}
+
+fn quick_mlp(field: &Field) -> Outcome<Work> {
+    let title = "MLP with 16 draws, batch 64, windows in memory, on MPI processes";
+    loading(field, title, "ms", "mlp", 0, ("64 16", "1000", ""))
 }
 
 fn vit_16(field: &Field) -> Outcome<Work> {

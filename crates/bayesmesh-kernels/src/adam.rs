@@ -1,5 +1,7 @@
 //! Adam and AdamW on slices.
 
+use rayon::prelude::*;
+
 use crate::simd::{Kernel, dispatch};
 
 /// The constants of Adam.
@@ -64,30 +66,44 @@ impl Adam {
             Decay::Penalty(penalty) => (penalty, 0.0),
             Decay::Decoupled(share) => (0.0, share),
         };
-        dispatch(Step {
+        let constants = Constants {
             betas: self.betas,
             penalty,
             keep: (1.0 - rate * f64::from(share)) as f32,
             factor: correction / (1.0 - self.betas.0.powi(time)),
             epsilon: self.epsilon * correction,
             rate: rate as f32,
-            values,
-            gradient,
-            moments,
+        };
+        let moments = moments
+            .first
+            .par_chunks_mut(PIECE)
+            .zip(moments.second.par_chunks_mut(PIECE));
+        let pieces = values.par_chunks_mut(PIECE).zip(gradient.par_chunks(PIECE)).zip(moments);
+        pieces.for_each(|((values, gradient), (first, second))| {
+            dispatch(Step { constants, values, gradient, first, second });
         });
     }
 }
 
-struct Step<'a> {
+/// Numbers that one thread takes at a time.
+const PIECE: usize = 1 << 16;
+
+#[derive(Clone, Copy)]
+struct Constants {
     betas: (f32, f32),
     penalty: f32,
     keep: f32,
     factor: f32,
     epsilon: f32,
     rate: f32,
+}
+
+struct Step<'a> {
+    constants: Constants,
     values: &'a mut [f32],
     gradient: &'a [f32],
-    moments: &'a mut Moments,
+    first: &'a mut [f32],
+    second: &'a mut [f32],
 }
 
 impl Kernel for Step<'_> {
@@ -95,8 +111,9 @@ impl Kernel for Step<'_> {
 
     #[inline(always)]
     fn run(self) {
-        let Self { betas, penalty, keep, factor, epsilon, rate, values, gradient, moments } = self;
-        let moments = moments.first.iter_mut().zip(&mut moments.second);
+        let Self { constants, values, gradient, first, second } = self;
+        let Constants { betas, penalty, keep, factor, epsilon, rate } = constants;
+        let moments = first.iter_mut().zip(second);
         for ((x, g), (m, v)) in values.iter_mut().zip(gradient).zip(moments) {
             let g = *x * penalty + g;
             *m = *m * betas.0 + g * (1.0 - betas.0);

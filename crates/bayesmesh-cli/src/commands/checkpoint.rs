@@ -7,14 +7,13 @@ use bayesmesh::checkpoint::{Checkpoint, Group};
 use serde_json::{Value, json};
 
 use super::evaluate::latest_checkpoint;
-use crate::job::Job;
 use crate::run::RunFolder;
 use crate::say;
 
 /// Shows what a checkpoint holds.
-pub fn inspect(job: &Job, path: &Path) -> Result<Value> {
+pub fn inspect(path: &Path) -> Result<Value> {
     let (path, checkpoint) = match path.is_dir() {
-        true => latest_checkpoint(job, &RunFolder::open(path)?)?,
+        true => latest_checkpoint(&RunFolder::open(path)?)?,
         false => (path.to_path_buf(), Checkpoint::load(path)?),
     };
     let digest = checkpoint.digest();

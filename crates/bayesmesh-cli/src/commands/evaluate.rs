@@ -68,9 +68,8 @@ impl<'a, U: UseCase> TrainedRun<'a, U> {
         job.agree(&recipe.keys())?;
         let mesh = job.mesh(ranks, &recipe)?;
         let mut trainer = job.trainer::<U>(&recipe, mesh, 1)?;
-        let (path, checkpoint) = latest_checkpoint(job, &folder)?;
-        trainer.restore(&checkpoint, &path)?;
-        job.agree(&[("digest of the parameters", checkpoint.digest())])?;
+        restore_latest::<U>(job, &folder.checkpoints(), &mut trainer, |_| Ok(()))?
+            .ok_or_else(|| no_checkpoint(&folder))?;
         job.pass_on_warnings()?;
         Ok(Self { job, folder, recipe, trainer })
     }
@@ -96,42 +95,50 @@ pub fn open_run(path: &Path, set: &[String]) -> Result<(RunFolder, Recipe)> {
     Ok((folder, recipe))
 }
 
-/// The checkpoint that [`find_checkpoint`] finds in a run, which must have one.
-pub fn latest_checkpoint(job: &Job, folder: &RunFolder) -> Result<(PathBuf, Checkpoint)> {
-    find_checkpoint(job, &folder.checkpoints())?.ok_or_else(|| {
-        let path = folder.path().display();
-        Usage(format!("{path} has no checkpoint yet; train it first")).into()
-    })
+/// The newest readable checkpoint of a run, which must have one.
+pub fn latest_checkpoint(folder: &RunFolder) -> Result<(PathBuf, Checkpoint)> {
+    find_checkpoint(&folder.checkpoints())?.ok_or_else(|| no_checkpoint(folder))
+}
+
+fn no_checkpoint(folder: &RunFolder) -> anyhow::Error {
+    let path = folder.path().display();
+    Usage(format!("{path} has no checkpoint yet; train it first")).into()
 }
 
 /// The newest readable checkpoint in a folder, if there is any; a warning for each damaged one that
-/// is newer. Where all are damaged, the error of the newest. All processes read the one that the
-/// first finds.
-pub fn find_checkpoint(job: &Job, folder: &Path) -> Result<Option<(PathBuf, Checkpoint)>> {
-    let mut found = None;
-    let name = job.first(|| {
-        let latest = Store::open(folder)?.latest()?;
-        found = latest.found;
-        for problem in latest.skipped {
-            if found.is_none() {
-                return Err(problem.into());
-            }
-            say::warn(problem.to_string());
+/// is newer. Where all are damaged, the error of the newest.
+fn find_checkpoint(folder: &Path) -> Result<Option<(PathBuf, Checkpoint)>> {
+    let latest = Store::open(folder)?.latest()?;
+    for problem in latest.skipped {
+        if latest.found.is_none() {
+            return Err(problem.into());
         }
-        let name = found.as_ref().and_then(|(path, _)| path.file_name()?.to_str());
-        Ok(name.unwrap_or_default().to_owned())
-    })?;
-    match found {
-        None if !name.is_empty() => {
-            let path = folder.join(name);
-            let checkpoint = Checkpoint::load(&path).context(
-                "the first process has found it; the run folder must be on a file system that all \
-                 nodes share",
-            )?;
-            Ok(Some((path, checkpoint)))
-        }
-        found => Ok(found),
+        say::warn(problem.to_string());
     }
+    Ok(latest.found)
+}
+
+/// Gives a trainer the newest readable checkpoint in a folder, if there is any and it passes a
+/// check; its path. Only the first process reads it, and sends it to the others.
+pub fn restore_latest<U: UseCase>(
+    job: &Job,
+    folder: &Path,
+    trainer: &mut TrainerOf<U>,
+    check: impl FnOnce(&Checkpoint) -> Result<()>,
+) -> Result<Option<PathBuf>> {
+    let name = job.first(|| {
+        let Some((path, checkpoint)) = find_checkpoint(folder)? else {
+            return Ok(String::new());
+        };
+        check(&checkpoint)?;
+        trainer.restore(&checkpoint, &path)?;
+        Ok(path.file_name().unwrap_or_default().to_string_lossy().into_owned())
+    })?;
+    if name.is_empty() {
+        return Ok(None);
+    }
+    trainer.follow_first()?;
+    Ok(Some(folder.join(name)))
 }
 
 /// Scores a run on its test data and writes its report anew.

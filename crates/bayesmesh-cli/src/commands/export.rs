@@ -13,14 +13,13 @@ use super::evaluate::latest_checkpoint;
 use crate::args;
 use crate::build::trainer;
 use crate::exit::Usage;
-use crate::job::Job;
 use crate::recipe::Recipe;
 use crate::run::RunFolder;
 use crate::use_case::for_use_case;
 
 /// Writes the weights of a checkpoint as PyTorch names and lays them out.
-pub fn export(job: &Job, arguments: &args::Export) -> Result<Value> {
-    let (folder, path, checkpoint) = open(job, &arguments.file)?;
+pub fn export(arguments: &args::Export) -> Result<Value> {
+    let (folder, path, checkpoint) = open(&arguments.file)?;
     let recipe = Recipe::load(&folder.recipe(), &[])?;
     for_use_case!(recipe, U => {
         let mut trainer = trainer::<U>(&recipe, Mesh::serial(), 1)?;
@@ -30,10 +29,10 @@ pub fn export(job: &Job, arguments: &args::Export) -> Result<Value> {
 }
 
 /// A checkpoint and the run that it is of: the recipe of the run says what the tensors are.
-fn open(job: &Job, path: &Path) -> Result<(RunFolder, PathBuf, Checkpoint)> {
+fn open(path: &Path) -> Result<(RunFolder, PathBuf, Checkpoint)> {
     if path.is_dir() {
         let folder = RunFolder::open(path)?;
-        let (path, checkpoint) = latest_checkpoint(job, &folder)?;
+        let (path, checkpoint) = latest_checkpoint(&folder)?;
         return Ok((folder, path, checkpoint));
     }
     let checkpoint = Checkpoint::load(path)?;

@@ -32,8 +32,8 @@ pub fn run(job: &Job, arguments: Arguments) -> Result<Value> {
         Command::Checkpoint(checkpoint) => {
             job.refuse("checkpoint")?;
             match checkpoint {
-                args::Checkpoint::Inspect { file } => checkpoint::inspect(job, &file),
-                args::Checkpoint::Export(export) => export::export(job, &export),
+                args::Checkpoint::Inspect { file } => checkpoint::inspect(&file),
+                args::Checkpoint::Export(export) => export::export(&export),
             }
         }
         Command::Data(data) => {

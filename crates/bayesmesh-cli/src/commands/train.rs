@@ -82,12 +82,10 @@ pub fn run<U: UseCase>(
         if let Some(folder) = &folder {
             refuse_other_run(folder, recipe)?;
         }
-        match evaluate::find_checkpoint(job, &out.join("checkpoints"))? {
-            Some((path, checkpoint)) => {
-                refuse_other_data(out, &checkpoint, &data)?;
-                trainer.restore(&checkpoint, &path)?;
-                say!("going on from step {} ({})", trainer.step(), path.display());
-            }
+        let same_data = |checkpoint: &Checkpoint| refuse_other_data(out, checkpoint, &data);
+        let checkpoints = out.join("checkpoints");
+        match evaluate::restore_latest::<U>(job, &checkpoints, &mut trainer, same_data)? {
+            Some(path) => say!("going on from step {} ({})", trainer.step(), path.display()),
             None => say!("no checkpoint yet: starting from the beginning"),
         }
     }

@@ -3,8 +3,9 @@
 use std::any::type_name;
 use std::sync::{Arc, Mutex};
 
-use bayesmesh_comm::{Communicator, RunError, agree, threads};
+use bayesmesh_comm::{Communicator, RunError, agree, gather_texts, threads};
 
+use super::optimizer::OptimizerState;
 use super::{Length, Trainer};
 use crate::data::Dataset;
 use crate::error::{Error, Result};
@@ -55,6 +56,55 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         ];
         Ok(agree(world, &values)?)
     }
+}
+
+impl<P: Posterior, L: Loss> Trainer<P, L> {
+    /// Gives every rank of a job the state of the first: parameters, running statistics, optimiser
+    /// and step. One process reads a checkpoint then, and not all of them. Collective.
+    pub fn follow_first(&mut self) -> Result<()> {
+        let Some(world) = self.world.clone() else { return Ok(()) };
+        let leads = world.rank() == 0;
+        let fresh = self.settings.optimizer.build();
+        let mut state = match std::mem::replace(&mut self.optimizer, fresh) {
+            own if leads => own.into_state(),
+            _ => OptimizerState::default(),
+        };
+        let mut names = Vec::new();
+        if leads {
+            names.push(("step", self.step.to_string()));
+            names.extend(state.tensors.keys().map(|name| ("tensor", name.clone())));
+            names.extend(state.counters.iter().map(|(name, n)| ("counter", format!("{n} {name}"))));
+        }
+        let names: Vec<String> =
+            names.into_iter().flat_map(|(kind, name)| [kind.to_owned(), name]).collect();
+        let names = gather_texts(&*world, &names)?.swap_remove(0);
+
+        let length = self.posterior.parameters().values().len();
+        for name in names.chunks_exact(2) {
+            match (name[0].as_str(), name[1].split_once(' ')) {
+                ("tensor", _) => {
+                    let values = state.tensors.entry(name[1].clone());
+                    broadcast(&*world, values.or_insert_with(|| vec![0.0; length]))?;
+                }
+                ("counter", Some((count, counter))) => {
+                    let count = count.parse().expect("a number, as the first rank has written it");
+                    state.counters.insert(counter.to_owned(), count);
+                }
+                _ => self.step = name[1].parse().expect("a number, as the first rank has written it"),
+            }
+        }
+        let parameters = self.posterior.parameters_mut();
+        broadcast(&*world, parameters.values_mut())?;
+        broadcast(&*world, parameters.buffers_mut())?;
+        let device = parameters.device().clone();
+        self.optimizer.restore(state, length, &device)
+    }
+}
+
+/// Sends a long vector of the first rank to all, a piece at a time: MPI counts no further than 2^31.
+fn broadcast(world: &dyn Communicator, values: &mut [f32]) -> Result<()> {
+    const PIECE: usize = 1 << 24;
+    values.chunks_mut(PIECE).try_for_each(|piece| Ok(world.broadcast(piece, 0)?))
 }
 
 /// Runs `body` on a thread for every rank, with the communicator of the world and the rank's own
