@@ -74,10 +74,7 @@ impl Adam {
             epsilon: self.epsilon * correction,
             rate: rate as f32,
         };
-        let moments = moments
-            .first
-            .par_chunks_mut(PIECE)
-            .zip(moments.second.par_chunks_mut(PIECE));
+        let moments = moments.first.par_chunks_mut(PIECE).zip(moments.second.par_chunks_mut(PIECE));
         let pieces = values.par_chunks_mut(PIECE).zip(gradient.par_chunks(PIECE)).zip(moments);
         pieces.for_each(|((values, gradient), (first, second))| {
             dispatch(Step { constants, values, gradient, first, second });

@@ -90,7 +90,9 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
                     let count = count.parse().expect("a number, as the first rank has written it");
                     state.counters.insert(counter.to_owned(), count);
                 }
-                _ => self.step = name[1].parse().expect("a number, as the first rank has written it"),
+                _ => {
+                    self.step = name[1].parse().expect("a number, as the first rank has written it")
+                }
             }
         }
         let parameters = self.posterior.parameters_mut();
