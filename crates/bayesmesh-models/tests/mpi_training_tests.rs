@@ -54,6 +54,7 @@ fn driver() -> ExitCode {
     let mut code = ExitCode::SUCCESS;
     let mut jobs: Vec<(usize, &str, Vec<String>)> =
         (1..=4).map(|ranks| (ranks, "", launcher.clone())).collect();
+    jobs.push((2, ", threads in turns", job::in_turns(&launcher)));
     let nodes = job::Nodes { sizes: vec![2, 2], dealt: true };
     match nodes.launcher(&library) {
         Some(launcher) => jobs.push((nodes.ranks(), " of two nodes", launcher)),

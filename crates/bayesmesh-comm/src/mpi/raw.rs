@@ -53,8 +53,8 @@ pub(super) struct RawComm {
     size: usize,
 }
 
-// SAFETY: a handle is a name that any thread may use, given the thread level that `run` asks for;
-// `is_concurrent` and the lock of `MpiCommunicator` keep calls apart where the level is lower.
+// SAFETY: a handle is a name that any thread may use, given the thread level that `run` asks for.
+// Where the level is lower, `is_concurrent` says so, and nothing here communicates from two threads.
 unsafe impl Send for RawComm {}
 // SAFETY: as above.
 unsafe impl Sync for RawComm {}
@@ -329,11 +329,16 @@ static STARTED: AtomicBool = AtomicBool::new(false);
 /// Whether MPI has been ended.
 static OVER: AtomicBool = AtomicBool::new(false);
 
-/// Starts MPI; whether threads may communicate at the same time.
+/// Starts MPI; whether threads may communicate at the same time. They may not where
+/// `BAYESMESH_MPI_SERIALIZED` is set, for libraries that promise it but do not do it well.
 pub(super) fn start() -> Result<bool, StartError> {
     if STARTED.swap(true, Ordering::AcqRel) {
         return Err(StartError::Again);
     }
+    // SAFETY: constants of the C shim.
+    let (in_turns, at_once) = unsafe { (ffi::RSMPI_THREAD_SERIALIZED, ffi::RSMPI_THREAD_MULTIPLE) };
+    let is_set = std::env::var_os("BAYESMESH_MPI_SERIALIZED").is_some_and(|value| value != "0");
+    let wanted = if is_set { in_turns } else { at_once };
     // SAFETY: the places are of the types asked for; MPI needs no arguments.
     let level = unsafe {
         let (mut started, mut level) = (0, ffi::RSMPI_THREAD_SINGLE);
@@ -341,16 +346,13 @@ pub(super) fn start() -> Result<bool, StartError> {
         if started != 0 {
             return Err(StartError::Again);
         }
-        let wanted = ffi::RSMPI_THREAD_MULTIPLE;
         let code = ffi::MPI_Init_thread(null_mut(), null_mut(), wanted, &mut level);
         check("MPI_Init_thread", code)?;
         level
     };
-    // SAFETY: constants of the C shim.
-    let (in_turns, at_once) = unsafe { (ffi::RSMPI_THREAD_SERIALIZED, ffi::RSMPI_THREAD_MULTIPLE) };
     match level {
         _ if level < in_turns => Err(StartError::Threading { library: library() }),
-        _ => Ok(level >= at_once),
+        _ => Ok(level.min(wanted) >= at_once),
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use bayesmesh_comm::{launch, mpi};
 
 use super::faults::{FAULTS, UNNOTICED};
-use super::job::{Nodes, check, job, launcher};
+use super::job::{Nodes, check, in_turns, job, launcher};
 
 /// Ranks of each node, and whether they are dealt out to nodes in turn.
 const NODES: [(&str, &[usize], bool); 4] = [
@@ -39,13 +39,16 @@ pub fn run(filter: Option<&str>) -> ExitCode {
             }
         }
     };
+    let suite = |launcher: &[String], ranks: usize, arguments: &[&str]| {
+        let arguments = [&["suite"], arguments].concat();
+        let ended = job(launcher, ranks, &arguments, Duration::from_secs(300));
+        let passed = ended.output.lines().any(|line| line == "suite passed");
+        check(&ended, ended.success() && passed, "did not pass")
+    };
     for ranks in 1..=4 {
-        judge(&format!("suite on {ranks} ranks"), &|| {
-            let ended = job(&launcher, ranks, &["suite"], Duration::from_secs(300));
-            let passed = ended.output.lines().any(|line| line == "suite passed");
-            check(&ended, ended.success() && passed, "did not pass")
-        });
+        judge(&format!("suite on {ranks} ranks"), &|| suite(&launcher, ranks, &[]));
     }
+    judge("suite on 2 ranks, threads in turns", &|| suite(&in_turns(&launcher), 2, &[]));
     for (name, sizes, dealt) in NODES {
         let nodes = Nodes { sizes: sizes.to_vec(), dealt };
         let name = format!("suite on nodes of {name}");
@@ -55,25 +58,23 @@ pub fn run(filter: Option<&str>) -> ExitCode {
         };
         judge(&name, &|| {
             let expected = sizes.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
-            let arguments = ["suite", expected.as_str()];
-            let ended = job(&launcher, nodes.ranks(), &arguments, Duration::from_secs(300));
-            let passed = ended.output.lines().any(|line| line == "suite passed");
-            check(&ended, ended.success() && passed, "did not pass")
+            suite(&launcher, nodes.ranks(), &[&expected])
         });
     }
-    // The launcher goes on when a rank is killed.
+    // Lets the launcher go on when a rank is killed; that of MPICH knows no such thing.
     let option = match launcher[0].as_str() {
-        name if name.contains("srun") => "--kill-on-bad-exit=0",
-        _ if mpi::library().starts_with("Open MPI") => "--enable-recovery",
-        _ => "-disable-auto-cleanup",
+        name if name.contains("srun") => Some("--kill-on-bad-exit=0"),
+        _ if mpi::library().starts_with("Open MPI") => Some("--enable-recovery"),
+        _ => None,
     };
-    let careless = [&launcher[..], &[option.to_owned()]].concat();
-    let faults = FAULTS.iter().map(|fault| (fault, &launcher));
-    for (fault, launcher) in faults.chain(UNNOTICED.iter().map(|fault| (fault, &careless))) {
+    let unnoticed = UNNOTICED.iter().filter(|_| option.is_some()).map(|fault| (fault, true));
+    for (fault, careless) in FAULTS.iter().map(|fault| (fault, false)).chain(unnoticed) {
+        let option = option.filter(|_| careless).map(str::to_owned);
+        let launcher = launcher.iter().cloned().chain(option).collect::<Vec<_>>();
         judge(&format!("fault {}", fault.name), &|| {
-            let ended = job(launcher, fault.ranks, &["fail", fault.name], 3 * END);
+            let ended = job(&launcher, fault.ranks, &["fail", fault.name], 3 * END);
             // A launcher that does not care how ranks end may not care about its own code.
-            check(&ended, !ended.success() || *launcher == careless, "ended with code 0")?;
+            check(&ended, careless || !ended.success(), "ended with code 0")?;
             check(&ended, ended.took < END, "took too long")?;
             let texts = format!("{}{}", ended.output, ended.messages);
             match fault.message {

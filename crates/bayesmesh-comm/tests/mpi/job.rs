@@ -50,6 +50,12 @@ pub fn launcher(library: &str) -> Option<Vec<String>> {
     Some([program].into_iter().chain(options).map(str::to_owned).collect())
 }
 
+/// A launcher of ranks of which only one thread at a time may communicate.
+pub fn in_turns(launcher: &[String]) -> Vec<String> {
+    let words = ["env", "BAYESMESH_MPI_SERIALIZED=1"].map(str::to_owned);
+    [&words[..], launcher].concat()
+}
+
 /// How the ranks of a job are spread over nodes.
 pub struct Nodes {
     /// Ranks of each.
