@@ -43,11 +43,15 @@ impl PngFiles {
                 (128.0 + 60.0 * wave.sin() + 4.0 * noise) as u8
             };
             let pixels: Vec<u8> = noise.iter().enumerate().map(pixel).collect();
-            let file = File::create(&path).map_err(|error| failed(&path, error))?;
+            // Under its name when it is complete.
+            let part = path.with_extension("part");
+            let file = File::create(&part).map_err(|error| failed(&part, error))?;
             let mut encoder = png::Encoder::new(BufWriter::new(file), FILE as u32, FILE as u32);
             encoder.set_color(png::ColorType::Rgb);
             let mut writer = encoder.write_header().map_err(|error| failed(&path, error))?;
             writer.write_image_data(&pixels).map_err(|error| failed(&path, error))?;
+            writer.finish().map_err(|error| failed(&path, error))?;
+            fs::rename(&part, &path).map_err(|error| failed(&path, error))?;
         }
         Ok(())
     }

@@ -11,7 +11,8 @@ usage: cargo xtask COMMAND
 
   test     install what the tests need (Debian: Chromium, OpenMPI) and run all of them
              --mpi openmpi|mpich only those of communication over MPI, with this library
-  check    install OpenMPI where it is missing; formatting, clippy and documentation, warnings as errors
+  check    install OpenMPI where it is missing; formatting, clippy and documentation, warnings as
+             errors
   bench    whole pieces of work: speed, scaling, memory, page faults; a table and a plot
              --peers             beside PyTorch and torch_blue (from PyPI, in target/peers)
              --rounds N          the best of so many (3)
@@ -54,8 +55,8 @@ fn test(options: &[String]) -> Result<(), String> {
     install(&["chromium"], || browsers.iter().any(|program| is_installed(program)))?;
     cargo(&["test", "--release", "--examples", "--lib", "--bins", "--tests"])?;
     cargo(&["test", "--release", "--doc"])?;
-    // As it was built above: for one package alone its dependencies would be built once more.
-    run(Command::new(bench::target().join("release/examples/cnn")))?;
+    // Not of one package: its dependencies would be built once more, with fewer features.
+    cargo(&["run", "--release", "--quiet", "--example", "cnn"])?;
     mpi::test(mpi::Library::OpenMpi)
 }
 

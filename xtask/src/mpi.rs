@@ -45,8 +45,8 @@ impl Library {
         install(self.packages(), || self.compiler().is_some() && has_clang())
     }
 
-    /// Says that it is not there. Where nobody reads what is said that is an error: nothing may land
-    /// untested.
+    /// Says that it is not there. Where nobody reads what is said that is an error: nothing may
+    /// land untested.
     fn missing(self, so: &str) -> Result<(), String> {
         let message = format!("no MPI here ({}); {so}", self.packages().join(", "));
         if env::var_os("CI").is_some() {

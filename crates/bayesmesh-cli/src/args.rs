@@ -129,6 +129,9 @@ pub struct Predict {
     pub limit: Option<usize>,
     #[command(flatten)]
     pub ranks: Ranks,
+    /// Change a key of its recipe, e.g. data.path where the data have moved; can be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
 }
 
 #[derive(Debug, Args)]

@@ -170,11 +170,16 @@ impl Job {
             .into()),
             None => {
                 let sizes = node_sizes(&**world)?;
-                if let Some(warning) = uneven(&sizes) {
-                    say::warn(warning);
-                }
                 let samples = most_samples(&sizes, draws, batch);
-                Ok(Mesh::new(samples, size / samples).map_err(|error| usage(&error))?)
+                let mesh = Mesh::new(samples, size / samples).map_err(|error| usage(&error))?;
+                if is_uneven(&sizes) {
+                    say::warn(format!(
+                        "the nodes have different numbers of ranks ({}): the mesh is {mesh}; give \
+                         every node as many (--ntasks-per-node), or choose a --mesh",
+                        sizes.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
+                    ));
+                }
+                Ok(mesh)
             }
         }
     }
@@ -254,15 +259,9 @@ impl Job {
     }
 }
 
-/// What to say where nodes have different numbers of ranks.
-fn uneven(sizes: &[usize]) -> Option<String> {
-    let (fewest, most) = (sizes.iter().min()?, sizes.iter().max()?);
-    (fewest < most).then(|| {
-        format!(
-            "the nodes have {fewest} to {most} ranks, so that they cannot divide the draws within \
-             nodes and the data across; give every node as many (--ntasks-per-node)"
-        )
-    })
+/// Whether nodes have different numbers of ranks.
+fn is_uneven(nodes: &[usize]) -> bool {
+    nodes.iter().any(|node| *node != nodes[0])
 }
 
 /// How many ranks share the draws: of groups that fit into every node the largest for which there
@@ -276,7 +275,7 @@ fn most_samples(nodes: &[usize], draws: usize, batch: usize) -> usize {
     let within = |samples: &usize| nodes.iter().all(|node| node.is_multiple_of(*samples));
     let found = (1..=ranks).rev().filter(fits).find(within);
     match found {
-        Some(samples) if samples > 1 || uneven(nodes).is_none() => samples,
+        Some(samples) if samples > 1 || !is_uneven(nodes) => samples,
         _ => (1..=ranks).rev().find(fits).unwrap_or(1),
     }
 }
@@ -284,13 +283,6 @@ fn most_samples(nodes: &[usize], draws: usize, batch: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn uneven_nodes_are_worth_a_word() {
-        assert_eq!(uneven(&[4]), None);
-        assert_eq!(uneven(&[4, 4, 4]), None);
-        assert!(uneven(&[8, 8, 4]).is_some_and(|text| text.contains("4 to 8 ranks")));
-    }
 
     #[test]
     fn more_ranks_than_draws_divide_the_data_too() {

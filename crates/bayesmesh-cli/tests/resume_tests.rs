@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use std::{env, thread};
+use std::{env, fs, thread};
 
 use bayesmesh::checkpoint::Checkpoint;
 use bayesmesh_cli::run::MetricsTable;
@@ -297,4 +297,46 @@ fn another_recipe_is_not_the_same_run() {
     assert_eq!(column(&scratch.path("run"), "loss").len(), 60);
     let saved = scratch.read("run/recipe.toml");
     assert!(saved.contains("steps = 60"), "{saved}");
+}
+
+/// Jobs of a cluster copy data to the disks of the nodes they get.
+#[test]
+fn data_may_move_but_not_change() {
+    let scratch = Scratch::new();
+    for (seed, out) in [("1", "first.csv"), ("2", "other.csv")] {
+        let arguments = ["data", "synth", "load", "--days", "60", "--seed", seed, "--out", out];
+        assert_eq!(scratch.run(&arguments).code, Some(0));
+    }
+    let train = |path: &str, steps: u32, others: &[&str]| {
+        let settings = [
+            format!("data.path={path}"),
+            format!("train.steps={steps}"),
+            "data.stride=4".to_owned(),
+            "train.batch=16".to_owned(),
+            "train.samples=4".to_owned(),
+            "model.hidden=[16,16]".to_owned(),
+            "evaluate.draws=4".to_owned(),
+        ];
+        let settings = settings.iter().flat_map(|setting| ["--set", setting]);
+        let start = ["train", "load-mlp", "--json", "--out", "run"].into_iter();
+        scratch.run(&start.chain(settings).chain(others.iter().copied()).collect::<Vec<_>>())
+    };
+    train("first.csv", 10, &[]).success();
+    let moved = |from: &str, to: &str| fs::rename(scratch.path(from), scratch.path(to)).unwrap();
+    moved("first.csv", "second.csv");
+    let outcome = train("second.csv", 20, &["--resume"]);
+    assert_eq!(outcome.success()["steps"], 20);
+
+    let recipe = scratch.read("run/recipe.toml");
+    let outcome = train("other.csv", 30, &["--resume"]);
+    assert_eq!(outcome.code, Some(2), "{outcome:?}");
+    assert!(outcome.stderr.contains("was trained on other examples"), "{}", outcome.stderr);
+    assert_eq!(scratch.read("run/recipe.toml"), recipe, "a refused recipe was saved");
+
+    moved("second.csv", "third.csv");
+    let outcome = scratch.run(&["evaluate", "run"]);
+    assert_ne!(outcome.code, Some(0));
+    assert!(outcome.stderr.contains("second.csv"), "{}", outcome.stderr);
+    let outcome = scratch.run(&["evaluate", "run", "--set", "data.path=third.csv", "--json"]);
+    assert!(outcome.success()["test"]["rmse_mw"].as_f64().is_some());
 }

@@ -8,8 +8,8 @@
 //! very one that the other rank or this rank's own work needs.
 //!
 //! [`Reduce::Fast`](crate::Reduce::Fast) sums are those of MPI. [`Reduce::Reproducible`] sums, sums
-//! in shares and maxima of both kinds go by the [`tree`](crate::tree) over the rank index, each rank working on
-//! its own share of the elements: the bits of [`threads`](crate::threads).
+//! in shares and maxima of both kinds go by the [`tree`](crate::tree) over the rank index, each rank
+//! working on its own share of the elements: the bits of [`threads`](crate::threads).
 //!
 //! # Ranks that fail
 //!

@@ -6,7 +6,8 @@ use burn::optim::decay::WeightDecayConfig;
 use burn::optim::{AdamConfig, AdamWConfig, Optimizer};
 use burn::tensor::{Device, Tensor, TensorData};
 
-const N: usize = 1003;
+/// Three pieces, of which threads may each take one.
+const N: usize = 2 * 65_536 + 1003;
 const BETAS: (f32, f32) = (0.9, 0.999);
 const EPSILON: f32 = 1e-8;
 const DECAY: f32 = 0.03;

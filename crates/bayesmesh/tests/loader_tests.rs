@@ -119,7 +119,7 @@ fn every_batch_is_loaded_once_for_all_sample_ranks() {
 }
 
 #[test]
-fn the_ranks_of_a_node_take_turns_to_load() {
+fn the_ranks_of_a_node_load_every_batch_once() {
     let run = |settings: Settings| {
         let data = Watched::new(None);
         let ranks = settings.mesh.size();
@@ -131,17 +131,25 @@ fn the_ranks_of_a_node_take_turns_to_load() {
         });
         let digests = digests.unwrap();
         assert!(digests.iter().all(|digest| *digest == digests[0]));
-        (data.asked().len(), digests[0].clone())
+        (data.asked(), digests[0].clone())
     };
     for text in ["2x1", "3x1", "2x2", "1x2"] {
         let slow = Settings { load_delay: Duration::from_micros(100), ..settings(text) };
         let (samples, data) = (slow.mesh.samples_size(), slow.mesh.data_size());
         // Three more for each rank that shares: to find out whether that is worth it.
         let trial = if samples > 1 { 3 * samples * data } else { 0 };
-        let (loaded, digest) = run(slow.clone());
-        assert_eq!(loaded, data * STEPS + trial, "{text}");
-        let (loaded, same) = run(Settings { share_loading: false, ..slow });
-        assert_eq!(loaded, samples * data * STEPS, "{text}");
+        let (turns, digest) = run(slow.clone());
+        assert_eq!(turns.len(), data * STEPS + trial, "{text}");
+        let alone = Settings { share_loading: false, ..slow };
+        let (each, same) = run(alone.clone());
+        assert_eq!(each.len(), samples * data * STEPS, "{text}");
+        assert_eq!(same, digest, "{text}");
+
+        // What takes long is loaded in parts.
+        let slower = Settings { load_delay: Duration::from_millis(3), ..alone };
+        let (parts, same) = run(Settings { share_loading: true, ..slower });
+        assert_eq!(parts.len(), samples * data * STEPS + trial, "{text}");
+        assert_eq!(parts.concat().len(), turns.concat().len(), "{text}");
         assert_eq!(same, digest, "{text}");
     }
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use bayesmesh::Dataset as _;
 use bayesmesh::checkpoint::{Checkpoint, Store};
 use bayesmesh::trainer::Time;
 use bayesmesh_report::format_number;
@@ -55,6 +56,8 @@ pub struct TrainedRun<'a, U: UseCase> {
     pub folder: RunFolder,
     pub recipe: Recipe,
     pub trainer: TrainerOf<U>,
+    /// The checksum of what it was trained on, as far as the first process knows it.
+    data: Option<String>,
 }
 
 impl<'a, U: UseCase> TrainedRun<'a, U> {
@@ -68,10 +71,20 @@ impl<'a, U: UseCase> TrainedRun<'a, U> {
         job.agree(&recipe.keys())?;
         let mesh = job.mesh(ranks, &recipe)?;
         let mut trainer = job.trainer::<U>(&recipe, mesh, 1)?;
-        restore_latest::<U>(job, &folder.checkpoints(), &mut trainer, |_| Ok(()))?
-            .ok_or_else(|| no_checkpoint(&folder))?;
+        let mut data = None;
+        let found = restore_latest::<U>(job, &folder.checkpoints(), &mut trainer, |checkpoint| {
+            data = checkpoint.metadata.get(train::DATA).cloned();
+            Ok(())
+        })?;
+        found.ok_or_else(|| no_checkpoint(&folder))?;
         job.pass_on_warnings()?;
-        Ok(Self { job, folder, recipe, trainer })
+        Ok(Self { job, folder, recipe, trainer, data })
+    }
+
+    /// Refuses data of other training examples: what they were normalised by would be another.
+    pub fn refuse_other_data(&self, case: &U) -> Result<()> {
+        let data = case.train().checksum().unwrap_or_default();
+        train::refuse_other_data(self.folder.path(), self.data.as_ref(), &data)
     }
 
     /// What the last evaluation has written.
@@ -150,8 +163,9 @@ pub fn evaluate(job: &Job, arguments: &args::Evaluate) -> Result<Value> {
 }
 
 fn score<U: UseCase>(run: TrainedRun<'_, U>, draws: Option<usize>) -> Result<Value> {
-    let TrainedRun { job, folder, recipe, trainer } = run;
-    let case = U::load(&recipe)?;
+    let case = U::load(&run.recipe)?;
+    run.refuse_other_data(&case)?;
+    let TrainedRun { job, folder, recipe, trainer, .. } = run;
     let draws = draws.unwrap_or(recipe.evaluate.draws);
     if draws < U::LEAST_DRAWS {
         let least = U::LEAST_DRAWS;
@@ -194,7 +208,7 @@ pub fn finish<U: UseCase>(
     let Some(folder) = folder else {
         return Ok(Value::Null);
     };
-    let digest = trainer.checkpoint().digest();
+    let digest = trainer.digest();
     let mut facts = train::facts(job, recipe, case, trainer, &digest);
     if let Some(seconds) = finished.seconds.filter(|_| finished.steps > 0) {
         let rate =

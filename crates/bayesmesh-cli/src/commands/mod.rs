@@ -55,7 +55,7 @@ pub fn run(job: &Job, arguments: Arguments) -> Result<Value> {
 
 /// Predicts with a trained run.
 fn predict(job: &Job, arguments: &args::Predict) -> Result<Value> {
-    let (folder, recipe) = evaluate::open_run(&arguments.run, &[])?;
+    let (folder, recipe) = evaluate::open_run(&arguments.run, &arguments.set)?;
     for_use_case!(recipe, U => {
         U::predict(&TrainedRun::open(job, folder, recipe, &arguments.ranks)?, arguments)
     })

@@ -26,7 +26,7 @@ use crate::say::{self, say};
 use crate::use_case::{UseCase, for_use_case};
 
 /// What checkpoints call the checksum of the examples that a run is trained on.
-const DATA: &str = "data";
+pub const DATA: &str = "data";
 
 /// The built-in demonstration.
 pub fn demo(job: &Job, arguments: args::Demo) -> Result<Value> {
@@ -82,7 +82,8 @@ pub fn run<U: UseCase>(
         if let Some(folder) = &folder {
             refuse_other_run(folder, recipe)?;
         }
-        let same_data = |checkpoint: &Checkpoint| refuse_other_data(out, checkpoint, &data);
+        let same_data =
+            |checkpoint: &Checkpoint| refuse_other_data(out, checkpoint.metadata.get(DATA), &data);
         let checkpoints = out.join("checkpoints");
         match evaluate::restore_latest::<U>(job, &checkpoints, &mut trainer, same_data)? {
             Some(path) => say!("going on from step {} ({})", trainer.step(), path.display()),
@@ -121,10 +122,11 @@ pub fn run<U: UseCase>(
         return Err(error.context("the run could not be recorded and was stopped"));
     }
     outcome?;
-    job.pass_on_warnings()?;
     if let Some(folder) = &folder {
         Store::create(folder.checkpoints(), recipe.checkpoint.keep)?.save(&trainer.checkpoint())?;
     }
+    // The others wait here until it is written: a run that was stopped ends all of them.
+    job.pass_on_warnings()?;
     SIGNALS.trained();
     if trainer.step() < steps {
         return Err(stopped::<U>(job, &trainer, steps, out));
@@ -227,12 +229,12 @@ fn refuse_other_run(folder: &RunFolder, recipe: &Recipe) -> Result<()> {
 
 /// Refuses other examples than those a run was trained on. Where they are may change: a cluster's
 /// jobs copy them to the disks of the nodes they get.
-fn refuse_other_data(out: &Path, checkpoint: &Checkpoint, data: &str) -> Result<()> {
-    match checkpoint.metadata.get(DATA) {
+pub fn refuse_other_data(run: &Path, before: Option<&String>, data: &str) -> Result<()> {
+    match before {
         Some(before) if before != data => Err(Usage(format!(
-            "the run in {} was trained on other examples (checksum {before}) than this recipe has \
-             ({data}); a run goes on with its own data",
-            out.display()
+            "the run in {} was trained on other examples (checksum {before}) than data.path has \
+             ({data}); say where its own are",
+            run.display()
         ))
         .into()),
         _ => Ok(()),

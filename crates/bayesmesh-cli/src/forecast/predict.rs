@@ -47,6 +47,7 @@ pub fn predict(run: &TrainedRun<'_, Forecast>, arguments: &args::Predict) -> Res
         given => given,
     };
     let forecast = Forecast::new(&run.recipe)?;
+    run.refuse_other_data(&forecast)?;
     let noise = noise(run)?;
     let (series, repairs) = load::read(file)?;
     if !repairs.is_clean() {

@@ -1,7 +1,6 @@
 //! Ending the job with one message.
 
 use std::io::{Write, stderr};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
@@ -27,8 +26,9 @@ pub(super) struct Job {
     node: String,
     concurrent: bool,
     failing: Mutex<()>,
-    /// The lowest rank that has said that it failed.
-    failed: AtomicUsize,
+    /// The lowest rank that has said that it failed. Held while news are received: two threads
+    /// could see the same message, and one would wait for ever for another.
+    failed: Mutex<usize>,
 }
 
 /// The rank that failed where none did.
@@ -37,7 +37,7 @@ const NONE: usize = usize::MAX;
 impl Job {
     /// `concurrent`: whether threads may communicate at the same time.
     pub fn new(news: RawComm, concurrent: bool) -> Self {
-        let (failing, failed) = (Mutex::new(()), AtomicUsize::new(NONE));
+        let (failing, failed) = (Mutex::new(()), Mutex::new(NONE));
         Job { news, node: raw::node_name(), concurrent, failing, failed }
     }
 
@@ -62,16 +62,11 @@ impl Job {
         }
         // Another thread may be communicating: without a word to the others.
         self.say(rank, reason);
-        std::process::exit(EXIT_CODE.into())
+        raw::exit_at_once(EXIT_CODE)
     }
 
     fn end(&self, rank: usize, reason: &str, code: u8, said: impl FnOnce()) -> ! {
-        // A process that was killed within MPI may have left it in a state in which calls do not
-        // come back.
-        let _ = thread::Builder::new().spawn(move || {
-            sleep(LAST);
-            raw::exit_at_once(code)
-        });
+        last_resort(code);
         if self.speaks() {
             self.say(rank, reason);
             said();
@@ -87,6 +82,7 @@ impl Job {
     /// may communicate.
     pub fn end_with_others(&self) {
         if self.concurrent && self.hear() != NONE {
+            last_resort(EXIT_CODE);
             self.keep_quiet();
             raw::abort(EXIT_CODE);
         }
@@ -131,9 +127,19 @@ impl Job {
 
     /// The lowest rank that has said that it failed.
     fn hear(&self) -> usize {
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         while let Ok(Some(rank)) = self.news.notified() {
-            self.failed.fetch_min(rank, Ordering::Relaxed);
+            *failed = rank.min(*failed);
         }
-        self.failed.load(Ordering::Relaxed)
+        *failed
     }
+}
+
+/// Ends this process after a while whatever happens: one that was killed within MPI may have left
+/// it in a state in which calls do not come back.
+fn last_resort(code: u8) {
+    let _ = thread::Builder::new().spawn(move || {
+        sleep(LAST);
+        raw::exit_at_once(code)
+    });
 }

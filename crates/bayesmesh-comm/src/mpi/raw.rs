@@ -38,9 +38,9 @@ macro_rules! element {
 
 element!(f32 = RSMPI_FLOAT, f64 = RSMPI_DOUBLE, u64 = RSMPI_UINT64_T, u8 = RSMPI_UINT8_T);
 
-/// How long a rank that comes early looks for the others before it goes to sleep. Some times what
-/// sleeping and waking cost: ranks that do the same work come about that much apart (measured with
-/// the load forecast's network, whose step takes 1.2 ms: 1.15 ms with 200 µs, 1.35 ms with 50 µs).
+/// How long a rank that comes early looks for the others before it goes to sleep. A few times what
+/// sleeping and waking cost: ranks that do the same work come about that much apart (a step of the
+/// load forecast's network on two ranks takes 1.15 ms with 200 µs, 1.35 ms with 50 µs).
 const SPIN: Duration = Duration::from_micros(200);
 /// Longest sleep between two looks.
 const NAP: Duration = Duration::from_micros(500);
@@ -54,7 +54,8 @@ pub(super) struct RawComm {
 }
 
 // SAFETY: a handle is a name that any thread may use, given the thread level that `run` asks for.
-// Where the level is lower, `is_concurrent` says so, and nothing here communicates from two threads.
+// Where the level is lower, `is_concurrent` says so, and nothing here communicates from two
+// threads.
 unsafe impl Send for RawComm {}
 // SAFETY: as above.
 unsafe impl Sync for RawComm {}

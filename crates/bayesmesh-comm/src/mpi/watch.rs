@@ -58,8 +58,10 @@ impl Drop for Watch {
 fn watch(job: &Job, next: Option<Process>, ends: &Receiver<()>) {
     let is_over = |after| ends.recv_timeout(after) != Err(RecvTimeoutError::Timeout);
     while !is_over(EVERY) {
-        job.end_with_others();
-        let Some(process) = next.filter(Process::is_gone) else { continue };
+        let Some(process) = next.filter(Process::is_gone) else {
+            job.end_with_others();
+            continue;
+        };
         if is_over(GRACE) {
             return;
         }

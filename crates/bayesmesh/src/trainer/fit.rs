@@ -1,10 +1,11 @@
 //! How a run begins: who the ranks are, and where each gets its batches from.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use bayesmesh_comm::{Communicator, MeshComm, NodeShared};
+use bayesmesh_comm::{Communicator, MeshComm, NodeShared, share};
 
-use super::loader::{Load, Loader, Turns, while_loading};
+use super::loader::{Load, Loader, Portion, QUICK, while_loading};
 use super::node_feed::NodeFeed;
 use super::world::{on_threads, with_threads};
 use super::{Length, Trainer};
@@ -42,7 +43,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         };
         let loader = |index| {
             let shard = mesh.coordinates(index * sharing).data;
-            self.loader(train, &course, shard, (0, 1), sharing)
+            self.loader(train, &course, shard, Portion::All, sharing)
         };
         let loaders: Vec<_> = (0..loaders).map(loader).collect();
         let threads = self.settings.threads_per_rank();
@@ -94,20 +95,22 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         Ok(Course { steps, batches })
     }
 
-    /// Loads the rest of the run for `takers` ranks of a data shard, or one turn out of several.
+    /// Loads the rest of the run for `takers` ranks of a data shard, or a portion of it.
     fn loader<'a, D: Dataset>(
         &self,
         data: &'a D,
         course: &Course,
         shard: usize,
-        (own, turns): (usize, usize),
+        portion: Portion,
         takers: usize,
     ) -> Loader<'a, D> {
+        let (steps, part) = portion.of(self.step..course.steps);
         let load = Load {
             data,
             device: self.posterior.parameters().device().clone().autodiff(),
-            steps: Turns::new(self.step..course.steps, own, turns),
+            steps,
             shard: (shard, self.settings.mesh.data_size()),
+            part,
             takers,
             ahead: self.settings.prefetch,
             delay: self.settings.load_delay,
@@ -123,16 +126,47 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         course: &Course,
     ) -> Result<NodeFeed<'a, D>> {
         let shard = mesh.coordinates.data;
-        let alone = self.loader(data, course, shard, (0, 1), 1);
+        let alone = self.loader(data, course, shard, Portion::All, 1);
         if !self.settings.share_loading || mesh.samples.size() == 1 {
             return Ok(NodeFeed::alone(alone));
         }
         let shared = NodeShared::new(&*mesh.samples)?;
         let node = shared.node();
-        if node.size() == 1 || !alone.is_slow(node)? {
+        if node.size() == 1 {
             return Ok(NodeFeed::alone(alone));
         }
-        let turns = (node.rank(), node.size());
-        Ok(NodeFeed::shared(self.loader(data, course, shard, turns, 1), shared))
+        let rows = share(self.settings.batch, self.settings.mesh.data_size(), shard).len();
+        let portion = portion(alone.trial(node)?, rows, node.rank(), node.size());
+        if portion == Portion::All {
+            return Ok(NodeFeed::alone(alone));
+        }
+        Ok(NodeFeed::shared(self.loader(data, course, shard, portion, 1), portion, shared))
+    }
+}
+
+/// How ranks of a node share batches of so many rows that take so long to load. Quick ones not at
+/// all, which is quicker than sending them. Long ones in parts, so that all ranks have as much to do
+/// in every step; but each part is handed over by a thread in the background, so that others, and
+/// those of too few rows, are loaded in turns.
+fn portion(trial: Duration, rows: usize, own: usize, all: usize) -> Portion {
+    const LONG: Duration = Duration::from_millis(10);
+    match trial {
+        _ if trial < QUICK => Portion::All,
+        _ if trial < LONG || rows < all => Portion::Turn { own, all },
+        _ => Portion::Part { own, all },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_loading_is_divided_evenly() {
+        let portion = |micros, rows| portion(Duration::from_micros(micros), rows, 1, 4);
+        assert_eq!(portion(99, 64), Portion::All);
+        assert_eq!(portion(100, 64), Portion::Turn { own: 1, all: 4 });
+        assert_eq!(portion(10_000, 64), Portion::Part { own: 1, all: 4 });
+        assert_eq!(portion(10_000, 3), Portion::Turn { own: 1, all: 4 });
     }
 }

@@ -45,6 +45,8 @@ pub(super) struct Load<'a, D> {
     pub steps: Turns,
     /// Which part of every batch, out of how many.
     pub shard: (usize, usize),
+    /// Which part of that, out of how many.
+    pub part: (usize, usize),
     /// Ranks that take each batch.
     pub takers: usize,
     /// Batches that may be loaded and not yet taken by all of them, where one thread loads.
@@ -70,9 +72,36 @@ impl Turns {
     }
 }
 
+impl Portion {
+    /// The steps out of these, and the part of the examples of each.
+    pub fn of(self, steps: Range<usize>) -> (Turns, (usize, usize)) {
+        match self {
+            Portion::All => (Turns::new(steps, 0, 1), (0, 1)),
+            Portion::Turn { own, all } => (Turns::new(steps, own, all), (0, 1)),
+            Portion::Part { own, all } => (Turns::new(steps, 0, 1), (own, all)),
+        }
+    }
+}
+
+/// What of the batches of a data shard one loader is to load.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Portion {
+    All,
+    /// Every batch whose turn it is.
+    Turn {
+        own: usize,
+        all: usize,
+    },
+    /// A part of every batch.
+    Part {
+        own: usize,
+        all: usize,
+    },
+}
+
 /// Loading that takes less than this is not worth waking a thread for, which costs the ranks some
 /// tens of microseconds where all cores are busy.
-const QUICK: Duration = Duration::from_micros(100);
+pub(super) const QUICK: Duration = Duration::from_micros(100);
 
 /// How many batches are loaded to find out how long that takes.
 const TRIALS: usize = 3;
@@ -128,10 +157,9 @@ impl<'a, D: Dataset> Loader<'a, D> {
         }
     }
 
-    /// Whether loading takes so long on one of the ranks that sending a batch is quicker than for
-    /// each to load it. Loads the next batches to find out: the quickest counts, since the first may
-    /// find caches cold. Collective.
-    pub fn is_slow(&self, ranks: &dyn Communicator) -> Result<bool> {
+    /// How long a batch takes on the slowest of the ranks. Loads the next ones to find out: the
+    /// quickest counts, since the first may find caches cold. Collective.
+    pub fn trial(&self, ranks: &dyn Communicator) -> Result<Duration> {
         let mut quickest = [f64::INFINITY];
         for step in (self.load.steps.steps.clone()).take(TRIALS) {
             let started = Instant::now();
@@ -141,10 +169,11 @@ impl<'a, D: Dataset> Loader<'a, D> {
             quickest[0] = started.elapsed().as_secs_f64().min(quickest[0]);
         }
         ranks.all_reduce_f64(&mut quickest, Operation::Max, Reduce::Fast)?;
-        Ok(quickest[0] >= QUICK.as_secs_f64())
+        // No step is left where it is infinite.
+        Ok(Duration::try_from_secs_f64(quickest[0]).unwrap_or_default())
     }
 
-    /// The examples of this part of the batch of a step.
+    /// The examples of the data shard in the batch of a step.
     pub fn rows(&self, step: usize) -> Arc<[usize]> {
         let (shard, shards) = self.load.shard;
         let mut order = lock(&self.order);
@@ -214,8 +243,9 @@ impl<'a, D: Dataset> Loader<'a, D> {
     }
 
     fn fetch(&self, step: usize) -> Slot<D> {
-        let Load { data, device, delay, takers, .. } = &self.load;
+        let Load { data, device, delay, takers, part: (own, all), .. } = &self.load;
         let rows = self.rows(step);
+        let rows: Arc<[usize]> = rows[share(rows.len(), *all, *own)].into();
         if !delay.is_zero() {
             std::thread::sleep(delay.saturating_mul(rows.len() as u32));
         }

@@ -120,8 +120,8 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         Ok(self)
     }
 
-    /// Adds something that [`metadata`](Checkpoint::metadata) of every checkpoint will say, e.g. what
-    /// the run is trained on.
+    /// Adds something that [`metadata`](Checkpoint::metadata) of every checkpoint will say, e.g.
+    /// what the run is trained on.
     #[must_use]
     pub fn with_note(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.notes.insert(key.into(), value.into());

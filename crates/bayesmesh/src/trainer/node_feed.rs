@@ -4,63 +4,86 @@ use std::slice;
 
 use bayesmesh_comm::NodeShared;
 
-use super::loader::{Feed, Loaded, Loader};
+use super::loader::{Feed, Loaded, Loader, Portion};
 use crate::data::{Dataset, Rows as _};
 use crate::error::{Error, Result};
 
-/// Where a rank of a job gets its part of the batches from: its own loader, or in turns the loaders
-/// of all ranks of its node that train on the same rows.
+/// Where a rank of a job gets its part of the batches from: its own loader, or the loaders of all
+/// ranks of its node that train on the same rows, each with a portion of them.
 ///
-/// With turns every batch is loaded once on a node, and each rank has the time of several steps for
-/// one of its own, in the background.
+/// Every batch is loaded once on a node then, in the background, and each rank has the time of
+/// several steps for a whole one.
 pub(super) struct NodeFeed<'a, D: Dataset> {
     loader: Loader<'a, D>,
+    portion: Portion,
     shared: Option<NodeShared>,
 }
 
 impl<'a, D: Dataset> NodeFeed<'a, D> {
-    /// A rank that loads every step for itself.
+    /// A rank that loads everything for itself.
     pub fn alone(loader: Loader<'a, D>) -> Self {
-        Self { loader, shared: None }
+        Self { loader, portion: Portion::All, shared: None }
     }
 
-    /// A rank that loads the steps of its own turns.
-    pub fn shared(loader: Loader<'a, D>, shared: NodeShared) -> Self {
-        Self { loader, shared: Some(shared) }
+    /// A rank that loads a portion for all.
+    pub fn shared(loader: Loader<'a, D>, portion: Portion, shared: NodeShared) -> Self {
+        Self { loader, portion, shared: Some(shared) }
     }
 
     /// What is to load in the background.
     pub fn loaders(&self) -> &[Loader<'a, D>] {
         slice::from_ref(&self.loader)
     }
+
+    /// The batch of a step from the rank whose turn it is.
+    fn in_turn(&self, shared: &NodeShared, step: usize) -> Result<(D::Input, D::Target)> {
+        let mut own = None;
+        let words = shared.share::<Error>(step, || {
+            let loaded = own.insert(self.loader.take(step)?);
+            Ok(pack(loaded))
+        })?;
+        Ok(match own {
+            Some(loaded) => (loaded.input, loaded.target),
+            None => self.unpack(&words),
+        })
+    }
+
+    /// The batch of a step, put together from the parts of all.
+    fn in_parts(&self, shared: &NodeShared, step: usize) -> Result<(D::Input, D::Target)> {
+        let own = self.loader.take(step)?;
+        let words = shared.node().all_gather(&pack(&own))?;
+        let parts = words.iter().map(|words| self.unpack(words));
+        let (inputs, targets) = parts.unzip();
+        Ok((D::Input::stack(inputs), D::Target::stack(targets)))
+    }
+
+    fn unpack(&self, mut words: &[f32]) -> (D::Input, D::Target) {
+        let device = self.loader.device();
+        (D::Input::unpack(&mut words, device), D::Target::unpack(&mut words, device))
+    }
+}
+
+/// What other ranks need to have the same.
+fn pack<D: Dataset>(loaded: &Loaded<D>) -> Vec<f32> {
+    let mut words = Vec::new();
+    loaded.input.pack(&mut words);
+    loaded.target.pack(&mut words);
+    words
 }
 
 impl<D: Dataset> Feed<D> for NodeFeed<'_, D> {
     fn take(&self, step: usize) -> Result<Loaded<D>> {
-        let Some(shared) = &self.shared else {
-            return self.loader.take(step);
+        let (input, target) = match (&self.shared, self.portion) {
+            (Some(shared), Portion::Turn { .. }) => self.in_turn(shared, step)?,
+            (Some(shared), Portion::Part { .. }) => self.in_parts(shared, step)?,
+            _ => return self.loader.take(step),
         };
-        let mut own = None;
-        let words = shared.share::<Error>(step, || {
-            let loaded = own.insert(self.loader.take(step)?);
-            let mut words = Vec::new();
-            loaded.input.pack(&mut words);
-            loaded.target.pack(&mut words);
-            Ok(words)
-        })?;
-        if let Some(loaded) = own {
-            return Ok(loaded);
-        }
-        let (mut words, device) = (&words[..], self.loader.device());
-        Ok(Loaded {
-            rows: self.loader.rows(step),
-            input: D::Input::unpack(&mut words, device),
-            target: D::Target::unpack(&mut words, device),
-        })
+        Ok(Loaded { rows: self.loader.rows(step), input, target })
     }
 
     fn pause(&self) {
-        // A reader's next turn is loaded in the background; one of every step may have to be now.
+        // A reader's next portion is loaded in the background; one of every step may have to be
+        // now.
         if self.shared.is_none() {
             self.loader.pause();
         }

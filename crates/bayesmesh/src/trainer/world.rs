@@ -69,32 +69,22 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
             own if leads => own.into_state(),
             _ => OptimizerState::default(),
         };
-        let mut names = Vec::new();
         if leads {
-            names.push(("step", self.step.to_string()));
-            names.extend(state.tensors.keys().map(|name| ("tensor", name.clone())));
-            names.extend(state.counters.iter().map(|(name, n)| ("counter", format!("{n} {name}"))));
+            state.counters.insert(STEP.to_owned(), self.step as u64);
         }
-        let names: Vec<String> =
-            names.into_iter().flat_map(|(kind, name)| [kind.to_owned(), name]).collect();
-        let names = gather_texts(&*world, &names)?.swap_remove(0);
+        // The names of vectors, then those of counters with their numbers.
+        let tensors: Vec<String> = state.tensors.keys().cloned().collect();
+        let counters = state.counters.iter().map(|(name, count)| format!("{count} {name}"));
+        let tensors = gather_texts(&*world, &tensors)?.swap_remove(0);
+        let counters = gather_texts(&*world, &counters.collect::<Vec<_>>())?.swap_remove(0);
 
         let length = self.posterior.parameters().values().len();
-        for name in names.chunks_exact(2) {
-            match (name[0].as_str(), name[1].split_once(' ')) {
-                ("tensor", _) => {
-                    let values = state.tensors.entry(name[1].clone());
-                    broadcast(&*world, values.or_insert_with(|| vec![0.0; length]))?;
-                }
-                ("counter", Some((count, counter))) => {
-                    let count = count.parse().expect("a number, as the first rank has written it");
-                    state.counters.insert(counter.to_owned(), count);
-                }
-                _ => {
-                    self.step = name[1].parse().expect("a number, as the first rank has written it")
-                }
-            }
+        for name in tensors {
+            let values = state.tensors.entry(name).or_insert_with(|| vec![0.0; length]);
+            broadcast(&*world, values)?;
         }
+        state.counters = counters.iter().filter_map(|text| named_count(text)).collect();
+        self.step = state.counters.remove(STEP).unwrap_or_default() as usize;
         let parameters = self.posterior.parameters_mut();
         broadcast(&*world, parameters.values_mut())?;
         broadcast(&*world, parameters.buffers_mut())?;
@@ -103,7 +93,17 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     }
 }
 
-/// Sends a long vector of the first rank to all, a piece at a time: MPI counts no further than 2^31.
+/// What the step is called among the optimiser's counters on its way to other ranks.
+const STEP: &str = "step of the trainer";
+
+/// A counter as [`Trainer::follow_first`] sends it.
+fn named_count(text: &str) -> Option<(String, u64)> {
+    let (count, name) = text.split_once(' ')?;
+    Some((name.to_owned(), count.parse().ok()?))
+}
+
+/// Sends a long vector of the first rank to all, a piece at a time: MPI counts no further than
+/// 2^31.
 fn broadcast(world: &dyn Communicator, values: &mut [f32]) -> Result<()> {
     const PIECE: usize = 1 << 24;
     values.chunks_mut(PIECE).try_for_each(|piece| Ok(world.broadcast(piece, 0)?))
