@@ -3,9 +3,10 @@
 //! usage: vit BATCH DRAWS MESH STEPS [KEY=VALUE ...]     with changes of the settings: `threads=1`;
 //! `images=FOLDER` trains on files of that folder instead of one batch in memory
 //! prints the peak memory in MiB, the minor page faults of a step, the milliseconds a step
-//! communicates and stands still for that (medians, of the rank where they are longest), the share
-//! of the gradient that goes during the backward pass, the seconds of all steps divided by their
-//! number and, last, the seconds of the best step
+//! communicates and stands still for that (medians; on the rank that stands still least, which is
+//! the last to come and waits for nobody, and on the one that does most), the share of the gradient
+//! that goes during the backward pass, the seconds of all steps divided by their number and, last,
+//! the seconds of the best step
 //!
 //! Built with the feature `mpi` and started by `mpirun -n P`, its ranks are P processes.
 
@@ -105,24 +106,33 @@ where
     // In the first steps the heap grows to what a step needs.
     let (half, last) = (times.len() / 2, times.len() - 1);
     let late = &times[half..];
-    let median = |of: fn(&StepReport) -> f64| {
-        let mut values: Vec<f64> = late.iter().map(|(.., report)| of(report)).collect();
-        values.sort_by(f64::total_cmp);
-        values[values.len() / 2]
+    let of_steps = |of: fn(&StepReport) -> f64| -> Vec<f64> {
+        late.iter().map(|(.., report)| of(report)).collect()
     };
-    let mut communication =
-        [median(|step| step.time.communication), median(|step| step.time.exposed)];
+    let exposed = of_steps(|step| step.time.exposed);
+    // The least is the largest of the negative.
+    let (mut least, mut most): (Vec<f64>, _) =
+        (exposed.iter().map(|seconds| -seconds).collect(), exposed);
     if let Some(world) = world {
-        world.all_reduce_f64(&mut communication, Operation::Max, Reduce::Fast)?;
+        for exposed in [&mut least, &mut most] {
+            world.all_reduce_f64(exposed, Operation::Max, Reduce::Fast)?;
+        }
         if world.rank() > 0 {
             return Ok(());
         }
     }
     println!("{}", memory::peak_bytes().unwrap_or(0) as f64 / f64::from(1 << 20));
     println!("{}", (times[last].1 - times[half].1) as f64 / (last - half) as f64);
-    communication.iter().for_each(|seconds| println!("{}", 1e3 * seconds));
-    println!("{}", median(|step| step.overlapped));
+    println!("{}", 1e3 * median(of_steps(|step| step.time.communication)));
+    println!("{}", -1e3 * median(least));
+    println!("{}", 1e3 * median(most));
+    println!("{}", median(of_steps(|step| step.overlapped)));
     println!("{}", each[1..].iter().sum::<f64>() / (each.len() - 1) as f64);
     println!("{}", each.iter().copied().fold(f64::INFINITY, f64::min));
     Ok(())
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }
