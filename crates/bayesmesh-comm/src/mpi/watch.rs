@@ -86,10 +86,10 @@ struct Process {
 
 impl Process {
     /// The next rank of this node, if there is another and it can be seen: processes in containers
-    /// of their own do not see each other. Collective.
+    /// of their own do not see each other. It need not live any more. Collective.
     fn next(world: &RawComm) -> Result<Option<Self>, CommError> {
         let node = world.split_node()?;
-        let id = process::id();
+        let (id, space) = (process::id(), id_space());
         let started = match look(id) {
             Seen::Alive { started } => started,
             Seen::Gone | Seen::Nothing => 0,
@@ -100,7 +100,7 @@ impl Process {
             id: of_next(id.into())? as u32,
             started: of_next(started)?,
         };
-        let is_seen = look(next.id) == Seen::Alive { started: next.started };
+        let is_seen = of_next(space)? == space && space > 0 && next.started > 0;
         Ok(Some(next).filter(|_| node.size() > 1 && is_seen))
     }
 
@@ -111,6 +111,14 @@ impl Process {
             Seen::Nothing => false,
         }
     }
+}
+
+/// A number of the space that process ids of this process are from, which differs between
+/// containers; zero where the system does not tell.
+fn id_space() -> u64 {
+    let link = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    let digits: String = link.to_string_lossy().chars().filter(char::is_ascii_digit).collect();
+    digits.parse().unwrap_or(0)
 }
 
 /// What a look at a process shows.
@@ -164,6 +172,12 @@ mod tests {
         }
         child.wait().unwrap();
         assert_eq!(look(id), Seen::Gone);
+    }
+
+    #[test]
+    fn processes_of_one_container_have_one_space_of_ids() {
+        let own = std::fs::read_link("/proc/self/ns/pid").unwrap();
+        assert!(own.to_string_lossy().contains(&id_space().to_string()) && id_space() > 0);
     }
 
     #[test]
