@@ -413,6 +413,19 @@ fn killed_ten_times_ends_with_the_same_weights() {
     scratch.assert_nothing_unfinished();
 }
 
+/// How a job ends, within a time.
+fn end_of(mut child: Child, within: Duration) -> Outcome {
+    let started = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if started.elapsed() > within {
+            child.kill().unwrap();
+            panic!("does not end: {:?}", Outcome::from(child.wait_with_output().unwrap()));
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    Outcome::from(child.wait_with_output().unwrap())
+}
+
 /// Starts a job of the run, kills one of its processes a moment after a checkpoint of `step`, and
 /// makes sure that all are gone soon, that the launcher says so, and that every checkpoint can be
 /// read.
@@ -429,8 +442,7 @@ fn kill_one(
     thread::sleep(Duration::from_millis(moment));
     let killed = Instant::now();
     signal("-KILL", ids[victim]);
-    let outcome = Outcome::from(child.wait_with_output().unwrap());
-    assert!(killed.elapsed() < GONE, "{:?}", killed.elapsed());
+    let outcome = end_of(child, GONE);
     assert_ne!(outcome.code, Some(0), "{}", outcome.stderr);
     // MPICH's launcher speaks on the standard output. That of OpenMPI does not know the signal of
     // a process that had not yet started MPI.
@@ -465,7 +477,7 @@ fn asked_to_stop_it_writes_a_checkpoint_and_goes_on_later() {
         let mut child = command.spawn().unwrap();
         let ids = wait_for(&mut child, &scratch, 2, before + 20);
         signal("-TERM", ids[told]);
-        let outcome = Outcome::from(child.wait_with_output().unwrap());
+        let outcome = end_of(child, LIMIT);
         assert_eq!(outcome.code, Some(130), "{outcome:?}");
         let step = last_step(&scratch.path("run"));
         let message = format!("stopped at step {step} of 4000; a checkpoint is written");

@@ -96,7 +96,9 @@ impl Nodes {
         let order = ["--map-by", if self.dealt { "node" } else { "slot" }];
         launcher
             .extend(options.iter().chain(&network).chain(&order).map(|word| (*word).to_owned()));
-        Some(launcher)
+        // What `command` sets for one node does not work between these.
+        let alone = ["env", "-u", "PMIX_MCA_gds"].map(str::to_owned);
+        Some([&alone[..], &launcher].concat())
     }
 }
 
@@ -106,6 +108,9 @@ pub fn command(launcher: &[String], ranks: usize) -> Command {
     command.args(&launcher[1..]).args(["-n", &ranks.to_string()]);
     // Root is what one is in a container.
     command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    // By default PMIx shares memory with the ranks, and a rank that is killed while it starts may
+    // take a lock there with it: then mpirun waits for it at its own end, for ever.
+    command.env("PMIX_MCA_gds", "hash");
     command.env_remove("RUST_BACKTRACE");
     command
 }
