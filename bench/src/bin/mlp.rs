@@ -8,7 +8,7 @@ use std::time::Instant;
 use bayesmesh::loss::SquaredErrorOfMean;
 use bayesmesh::trainer::Memory;
 use bayesmesh::{
-    Communicator, Length, McDropout, Mesh, Posterior, Purpose, Settings, Stream, Trainer,
+    Communicator, Length, McDropout, Mesh, Place, Posterior, Purpose, Settings, Stream, Trainer,
 };
 use bayesmesh_bench::changed;
 use bayesmesh_data::load::LoadWindows;
@@ -46,11 +46,9 @@ fn train(world: Option<Arc<dyn Communicator>>) -> Outcome {
         ..Settings::default()
     };
     let settings = changed(settings, changes)?;
-    let mut trainer = Trainer::new(posterior, SquaredErrorOfMean, settings);
     let first = world.as_ref().is_none_or(|world| world.rank() == 0);
-    if let Some(world) = world {
-        trainer = trainer.with_world(world)?;
-    }
+    let place = world.map_or(Place::Threads, Place::Job);
+    let mut trainer = Trainer::at(place, posterior, SquaredErrorOfMean, settings)?;
     trainer.fit(&data, None, Length::Steps(50))?;
     let start = Instant::now();
     trainer.fit(&data, None, Length::Steps(50 + steps))?;

@@ -17,8 +17,8 @@ use bayesmesh::checkpoint::Checkpoint;
 use bayesmesh::loss::{Categorical, Expected};
 use bayesmesh::trainer::{Callback, Flow, Memory, StepReport};
 use bayesmesh::{
-    Communicator, Dataset, Length, MeanField, Mesh, Operation, Posterior, Prior, Reduce, Settings,
-    TensorDataset, Trainer,
+    Communicator, Dataset, Length, MeanField, Mesh, Operation, Place, Posterior, Prior, Reduce,
+    Settings, TensorDataset, Trainer,
 };
 use bayesmesh::{Purpose, Stream, memory};
 use bayesmesh_bench::{PngFiles, changed};
@@ -93,11 +93,9 @@ where
     let posterior = MeanField::new(VitConfig::cifar10().init(&device), Prior::normal(0.0, 1.0))?;
     let clock = Clock::default();
     let loss = Expected(Categorical);
+    let place = world.clone().map_or(Place::Threads, Place::Job);
     let mut trainer =
-        Trainer::new(posterior.initialised(0), loss, settings).with_callback(clock.clone());
-    if let Some(world) = &world {
-        trainer = trainer.with_world(world.clone())?;
-    }
+        Trainer::at(place, posterior.initialised(0), loss, settings)?.with_callback(clock.clone());
     trainer.fit(data, None, Length::Steps(steps + 2))?;
 
     let times = clock.0.lock().expect("not poisoned").clone();

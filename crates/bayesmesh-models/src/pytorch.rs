@@ -14,7 +14,7 @@ use std::fs;
 use std::path::Path;
 
 use bayesmesh::checkpoint::{AtomicFile, FileError};
-use bayesmesh::posterior::{Family, Parameters, Slot};
+use bayesmesh::posterior::{Parameters, Slot};
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Tensor, TensorData};
 use safetensors::tensor::TensorView;
@@ -101,12 +101,7 @@ pub fn save_stds<N: PyTorch>(
     parameters: &Parameters<N>,
     path: impl AsRef<Path>,
 ) -> Result<(), WeightsError> {
-    save::<N>(parameters, path.as_ref(), |slot, values| match slot.family {
-        Family::Point => vec![0.0; slot.len()],
-        Family::Gaussian(scale) => {
-            values[slot.len()..].iter().map(|&rho| scale.apply(rho)).collect()
-        }
-    })
+    save::<N>(parameters, path.as_ref(), |slot, values| slot.family.deviations(values))
 }
 
 /// Replaces the points and means of a posterior, see [`PyTorch::load_pytorch`]; on an error nothing

@@ -19,8 +19,8 @@ use bayesmesh::loss::{
 use bayesmesh::posterior::InitialStd;
 use bayesmesh::trainer::{Length, OptimizerConfig, Schedule};
 use bayesmesh::{
-    Communicator, Dataset, Loss, McDropout, MeanField, Mesh, Network, Posterior, Prior, Purpose,
-    Reduce, Settings, Stream, TensorDataset, Trainer, agree, launch, mpi,
+    Communicator, Dataset, Loss, McDropout, MeanField, Mesh, Network, Place, Posterior, Prior,
+    Purpose, Reduce, Settings, Stream, TensorDataset, Trainer, agree, launch, mpi,
 };
 use bayesmesh_models::{Activation, Mlp, MlpConfig, VitConfig};
 use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -145,18 +145,16 @@ where
         bucket_bytes: 100_000,
         ..settings()
     };
-    let of = |settings| Trainer::new(posterior.clone(), loss.clone(), settings);
-    let trainer = |ranks| of(settings(ranks, false));
-    let own = trainer(world.size());
+    let of = |place, settings| Trainer::at(place, posterior.clone(), loss.clone(), settings);
+    let job = || Place::Job(Arc::clone(world));
+    let mut own = of(job(), settings(world.size(), false)).map_err(text)?;
     let start = own.checkpoint().digest();
-    let mut own = own.with_world(Arc::clone(world)).map_err(text)?;
     own.fit(data, None, STEPS).map_err(text)?;
     let digest = own.checkpoint().digest();
     agree(&**world, &[("digest", &digest)]).map_err(text)?;
 
     // The optimiser divided, in two parts and with all of its state in the end.
-    let divided = of(settings(world.size(), true)).with_world(Arc::clone(world));
-    let mut divided = divided.map_err(text)?;
+    let mut divided = of(job(), settings(world.size(), true)).map_err(text)?;
     divided.fit(data, None, Length::Steps(2)).map_err(text)?;
     divided.fit(data, None, STEPS).map_err(text)?;
     assert!(divided.checkpoint() == own.checkpoint(), "{name}: with the optimiser divided");
@@ -164,7 +162,7 @@ where
         assert_ne!(digest, start, "{name}: five steps changed nothing");
         let goes_round = 4 % world.size() == 0;
         for ranks in [1, world.size()].into_iter().skip(usize::from(!goes_round)) {
-            let mut threads = trainer(ranks);
+            let mut threads = of(Place::Threads, settings(ranks, false)).map_err(text)?;
             threads.fit(data, None, STEPS).map_err(text)?;
             assert_eq!(threads.checkpoint().digest(), digest, "{name}: {ranks} threads");
         }
@@ -186,20 +184,20 @@ where
     L: Loss,
     D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
 {
-    let trainer = |mesh, shard_optimizer| {
+    let trainer = |place, mesh, shard_optimizer| {
         let settings = Settings { samples: 5, batch: 7, mesh, shard_optimizer, ..settings() };
-        Trainer::new(posterior.clone(), loss.clone(), settings)
+        Trainer::at(place, posterior.clone(), loss.clone(), settings).map_err(text)
     };
     let start = Instant::now();
     // Only rank 0 compares; the others wait for it without using a core.
-    let mut serial = trainer(Mesh::serial(), false);
+    let mut serial = trainer(Place::Threads, Mesh::serial(), false)?;
     if world.rank() == 0 {
         serial.fit(data, None, STEPS).map_err(text)?;
     }
     let mut worst = 0.0f32;
     let shapes = meshes(world.size()).into_iter();
     for (mesh, shard_optimizer) in shapes.flat_map(|mesh| [(mesh, false), (mesh, true)]) {
-        let mut own = trainer(mesh, shard_optimizer).with_world(Arc::clone(world)).map_err(text)?;
+        let mut own = trainer(Place::Job(Arc::clone(world)), mesh, shard_optimizer)?;
         own.fit(data, None, STEPS).map_err(text)?;
         agree(&**world, &[("digest", own.checkpoint().digest())]).map_err(text)?;
         if world.rank() > 0 {
@@ -235,8 +233,9 @@ fn same_scores(
     for mesh in meshes(world.size()) {
         let settings = Settings { samples: 5, batch: 7, mesh, ..settings() };
         let threads = Trainer::new(posterior.clone(), SquaredErrorOfMean, settings.clone());
-        let own = Trainer::new(posterior.clone(), SquaredErrorOfMean, settings);
-        let own = own.with_world(Arc::clone(world)).map_err(text)?;
+        let place = Place::Job(Arc::clone(world));
+        let own = Trainer::at(place, posterior.clone(), SquaredErrorOfMean, settings);
+        let own = own.map_err(text)?;
         let scores = own.evaluate(data, 6).map_err(text)?;
         if world.rank() == 0 {
             let expected = threads.evaluate(data, 6).map_err(text)?;
@@ -261,8 +260,9 @@ fn differences_are_refused(world: &Arc<dyn Communicator>) -> Result<(), String> 
         let posterior = McDropout::new(mlp(3, 0.3)).initialised(weights);
         let mesh = Mesh::samples(world.size()).expect("ranks");
         let settings = Settings { samples: 5, batch: 7, seed, mesh, ..settings() };
-        let trainer = Trainer::new(posterior, SquaredErrorOfMean, settings);
-        let mut trainer = trainer.with_world(Arc::clone(world)).expect("ranks that talk");
+        let place = Place::Job(Arc::clone(world));
+        let trainer = Trainer::at(place, posterior, SquaredErrorOfMean, settings);
+        let mut trainer = trainer.expect("ranks that talk");
         let outcome = trainer.fit(&regression(rows), None, STEPS);
         let message = outcome.expect_err("ranks differ").to_string();
         assert!(message.contains(words), "{words:?} not in: {message}");

@@ -20,13 +20,14 @@ pub mod metrics;
 mod network;
 pub mod posterior;
 pub mod predict;
+mod tensors;
 pub mod trainer;
 
 #[cfg(feature = "mpi")]
 pub use bayesmesh_comm::mpi;
 pub use bayesmesh_comm::{
-    CommError, Communicator, Mesh, MeshComm, Operation, Reduce, agree, gather_texts, launch,
-    node_mesh, node_processors, node_sizes, threads,
+    CommError, Communicator, Mesh, MeshComm, Operation, Reduce, agree, are_uneven, gather_numbers,
+    gather_texts, launch, node_processors, node_sizes, threads,
 };
 pub use bayesmesh_kernels::memory;
 pub use bayesmesh_kernels::stream::{Purpose, Stream};
@@ -37,4 +38,4 @@ pub use loss::Loss;
 pub use network::Network;
 pub use posterior::{McDropout, MeanField, Point, Posterior, Prior, Scale};
 pub use predict::Predictive;
-pub use trainer::{Length, Settings, Trainer};
+pub use trainer::{Length, Place, Settings, Trainer};

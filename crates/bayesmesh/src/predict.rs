@@ -12,7 +12,9 @@ use crate::metrics::quantile::quantile;
 use crate::metrics::uncertainty::ClassUncertainty;
 use crate::metrics::{ClassificationScores, MetricSet, RegressionScores, Score, normal};
 use crate::network::Network;
-use crate::posterior::{Posterior, Snapshot, Tape, to_vec};
+use crate::posterior::{Posterior, Snapshot, Tape};
+use crate::tensors::to_vec;
+use crate::trainer::members::Members;
 
 /// What S draws predict for a batch, kept draw by draw.
 ///
@@ -259,20 +261,20 @@ fn read_output<N: Network>(
 }
 
 /// Predicts with `draws` draws spread over the ranks of `comm`; collective, the same result on all.
-pub fn predict_on<P: Posterior>(
+pub(crate) fn predict_on<P: Posterior>(
     comm: &dyn Communicator,
-    posterior: &P,
+    members: &Members<P>,
     reading: Reading,
     input: &<P::Network as Network>::Input,
     draws: usize,
     seed: u64,
 ) -> Result<Predictive> {
-    predict_rows(comm, posterior, reading, input, 0, draws, seed)
+    predict_rows(comm, members, reading, input, 0, draws, seed)
 }
 
 fn predict_rows<P: Posterior>(
     comm: &dyn Communicator,
-    posterior: &P,
+    members: &Members<P>,
     reading: Reading,
     input: &<P::Network as Network>::Input,
     first_row: usize,
@@ -282,13 +284,17 @@ fn predict_rows<P: Posterior>(
     if draws == 0 {
         return Err(Error::Setting("a prediction needs at least one draw".to_owned()));
     }
-    let snapshot = posterior.parameters().snapshot();
+    let own = members.draws_of(draws, comm)?;
+    let shared = (!members.are_per_draw()).then(|| members.any().parameters().snapshot());
     let mut local = Vec::new();
     let mut shape = [0; 2];
-    for index in share(draws, comm.size(), comm.rank()) {
+    for index in own {
+        let posterior = members.of_draw(index);
+        let own = (shared.is_none()).then(|| posterior.parameters().snapshot());
+        let snapshot = shared.as_ref().or(own.as_ref()).expect("one of the two");
         let draw =
             Draw::for_prediction(seed, index as u32).with_rows(first_row..first_row + input.rows());
-        let output = read_output(&snapshot, reading, &posterior.adapt(draw), input.clone());
+        let output = read_output(snapshot, reading, &posterior.adapt(draw), input.clone());
         shape = output.dims();
         local.extend(to_vec(output));
     }
@@ -304,9 +310,9 @@ fn predict_rows<P: Posterior>(
 /// spread over the data axis, draws over the sample axis. Collective; the ranks that share a shard
 /// see the same. `chunk` rows are predicted at a time.
 #[allow(clippy::too_many_arguments)] // a collective call, said in full
-pub fn visit_on<P, D>(
+pub(crate) fn visit_members<P, D>(
     mesh: &MeshComm,
-    posterior: &P,
+    members: &Members<P>,
     reading: Reading,
     data: &D,
     draws: usize,
@@ -318,13 +324,13 @@ where
     P: Posterior,
     D: Dataset<Input = <P::Network as Network>::Input>,
 {
-    let device = posterior.parameters().device().clone();
+    let device = members.any().parameters().device().clone();
     let rows = share(data.len(), mesh.mesh.data_size(), mesh.coordinates.data);
     let rows: Vec<usize> = rows.collect();
     for rows in rows.chunks(chunk.max(1)) {
         let (input, target) = data.batch(rows, &device)?;
         let samples = &*mesh.samples;
-        let prediction = predict_rows(samples, posterior, reading, &input, rows[0], draws, seed)?;
+        let prediction = predict_rows(samples, members, reading, &input, rows[0], draws, seed)?;
         visit(rows, &prediction, target.truth())?;
     }
     Ok(())
@@ -332,9 +338,9 @@ where
 
 /// Scores predictions with `draws` draws on labelled data, averaged over **all** draws before they
 /// are scored. Collective, the same result on all ranks; see [`visit_on`].
-pub fn evaluate_on<P, D>(
+pub(crate) fn evaluate_on<P, D>(
     mesh: &MeshComm,
-    posterior: &P,
+    members: &Members<P>,
     reading: Reading,
     data: &D,
     draws: usize,
@@ -348,7 +354,7 @@ where
     let mut classification: Option<ClassificationScores> = None;
     let mut regression = RegressionScores::new(draws);
     let mut classes = 0;
-    visit_on(mesh, posterior, reading, data, draws, seed, chunk, |_, prediction, truth| {
+    visit_members(mesh, members, reading, data, draws, seed, chunk, |_, prediction, truth| {
         classes = prediction.outputs();
         match (truth, reading) {
             (Truth::Labels(labels), Reading::Logits) => {
@@ -386,4 +392,24 @@ where
     mesh.data.all_reduce_f64(&mut statistics, Operation::Sum, Reduce::Reproducible)?;
     scores.set_statistics(&statistics)?;
     Ok(scores.scores())
+}
+
+/// Until the program scores by the library.
+#[allow(clippy::too_many_arguments, missing_docs)]
+pub fn visit_on<P, D>(
+    mesh: &MeshComm,
+    posterior: &P,
+    reading: Reading,
+    data: &D,
+    draws: usize,
+    seed: u64,
+    chunk: usize,
+    visit: impl FnMut(&[usize], &Predictive, Truth) -> Result<()>,
+) -> Result<()>
+where
+    P: Posterior,
+    D: Dataset<Input = <P::Network as Network>::Input>,
+{
+    let members = Members::of(vec![posterior.clone()], crate::posterior::Ownership::Shared);
+    visit_members(mesh, &members, reading, data, draws, seed, chunk, visit)
 }

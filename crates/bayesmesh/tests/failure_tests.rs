@@ -2,12 +2,10 @@
 
 mod common;
 
-use std::sync::Arc;
-
 use bayesmesh::loss::{GaussianOfDraws, SquaredErrorOfMean};
 use bayesmesh::trainer::{Length, OptimizerConfig, Schedule};
 use bayesmesh::{
-    Communicator, Dataset, Draw, Error, McDropout, Network, Posterior, Result, Settings,
+    Communicator, Dataset, Draw, Error, McDropout, Network, Place, Posterior, Result, Settings,
     TensorDataset, Trainer, threads,
 };
 use burn::module::{Module, Param};
@@ -62,8 +60,8 @@ fn ranks_that_would_not_do_the_same_run_are_refused() {
                 odd(&mut settings, &mut rows, &mut steps, &mut weights);
             }
             let posterior = McDropout::new(Mlp::new(5, 8, 3, 0.3)).initialised(weights);
-            let trainer = Trainer::new(posterior, SquaredErrorOfMean, settings);
-            let mut trainer = trainer.with_world(Arc::new(world.clone()))?;
+            let place = Place::job(world.clone());
+            let mut trainer = Trainer::at(place, posterior, SquaredErrorOfMean, settings)?;
             let outcome = trainer.fit(&regression(rows), None, Length::Steps(steps));
             Ok::<_, Error>(outcome.err().map(|error| error.to_string()))
         });

@@ -2,13 +2,11 @@
 
 mod common;
 
-use std::sync::Arc;
-
 use bayesmesh::loss::SquaredErrorOfMean;
 use bayesmesh::trainer::{Length, OptimizerConfig, Settings};
 use bayesmesh::{
-    Communicator, Error, MeanField, Posterior, Prior, Reduce, Result, TensorDataset, Trainer,
-    threads,
+    Communicator, Error, MeanField, Place, Posterior, Prior, Reduce, Result, TensorDataset,
+    Trainer, threads,
 };
 use common::{Mlp, numbers, regression};
 
@@ -22,8 +20,8 @@ where
     C: Communicator + Clone + 'static,
 {
     let posterior = MeanField::new(Mlp::new(5, 20, 3, 0.0), Prior::normal(0.0, 1.0))?;
-    let trainer = Trainer::new(posterior.initialised(seed), SquaredErrorOfMean, settings);
-    trainer.with_world(Arc::new(world.clone()))
+    let place = Place::job(world.clone());
+    Trainer::at(place, posterior.initialised(seed), SquaredErrorOfMean, settings)
 }
 
 fn settings(optimizer: OptimizerConfig) -> Settings {
@@ -45,14 +43,14 @@ fn one_rank_reads_a_checkpoint_and_all_have_it() {
         for steps in [0, 4] {
             let outcome = threads::run(RANKS, |world| {
                 let mut before = rank(world, settings(optimizer), 1)?;
-                before.fit(&data, None, Length::Steps(steps))?;
+                if steps > 0 {
+                    before.fit(&data, None, Length::Steps(steps))?;
+                }
                 let saved = before.checkpoint();
                 // Others would start from other weights.
                 let mut after = rank(world, settings(optimizer), 2 + world.rank() as u64)?;
-                if world.rank() == 0 {
-                    after.restore(&saved, "saved")?;
-                }
-                after.follow_first()?;
+                let first = (world.rank() == 0).then(|| saved.clone());
+                after.restore_from_first(first, "saved")?;
                 assert!(after.checkpoint() == saved, "{optimizer:?} after {steps} steps");
                 assert_eq!(after.digest(), saved.digest());
                 before.fit(&data, None, Length::Steps(steps + 2))?;

@@ -12,8 +12,8 @@ use bayesmesh::data::Rows;
 use bayesmesh::loss::ExpectedSquaredError;
 use bayesmesh::trainer::{Callback, EpochReport, Flow, Length, StepReport, Time};
 use bayesmesh::{
-    Dataset, Draw, Error, McDropout, Mesh, Network, Posterior, Result, Settings, TensorDataset,
-    Trainer, threads,
+    Dataset, Draw, Error, McDropout, Mesh, Network, Place, Posterior, Result, Settings,
+    TensorDataset, Trainer, threads,
 };
 use burn::module::Module;
 use burn::nn::{Linear, LinearConfig};
@@ -36,8 +36,15 @@ fn data() -> TensorDataset<Tensor<2>, Tensor<2>> {
 }
 
 fn trainer(settings: Settings) -> Trainer<McDropout<Mlp>, ExpectedSquaredError> {
+    trainer_at(Place::Threads, settings).unwrap()
+}
+
+fn trainer_at(
+    place: Place,
+    settings: Settings,
+) -> bayesmesh::Result<Trainer<McDropout<Mlp>, ExpectedSquaredError>> {
     let posterior = McDropout::new(Mlp::new(5, 8, 3, 0.3)).initialised(1);
-    Trainer::new(posterior, ExpectedSquaredError, settings)
+    Trainer::at(place, posterior, ExpectedSquaredError, settings)
 }
 
 /// Writes down what is asked for, and fails or panics for one example.
@@ -124,8 +131,7 @@ fn the_ranks_of_a_node_load_every_batch_once() {
         let data = Watched::new(None);
         let ranks = settings.mesh.size();
         let digests = threads::run(ranks, |world| {
-            let trainer = trainer(settings.clone()).with_world(Arc::new(world.clone()));
-            let mut trainer = trainer?;
+            let mut trainer = trainer_at(Place::job(world.clone()), settings.clone())?;
             trainer.fit(&data, None, Length::Steps(STEPS))?;
             Ok::<_, Error>(trainer.checkpoint().digest())
         });

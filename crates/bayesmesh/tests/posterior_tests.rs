@@ -5,7 +5,7 @@ mod common;
 
 use bayesmesh::checkpoint::Checkpoint;
 use bayesmesh::loss::{Combine, ExpectedSquaredError};
-use bayesmesh::posterior::{Family, InitialStd, Kl, Parameters, Tape};
+use bayesmesh::posterior::{InitialStd, Kl, Parameters, Tape};
 use bayesmesh::trainer::{
     Callback, EpochReport, Flow, Length, Memory, OptimizerConfig, Schedule, StepReport,
 };
@@ -185,7 +185,7 @@ fn normalisation_layers_are_points_and_the_rest_is_distributed() {
         .parameters()
         .slots()
         .iter()
-        .map(|slot| (&slot.name[..], slot.family != Family::Point, slot.fan_in))
+        .map(|slot| (&slot.name[..], !slot.family.is_certain(), slot.fan_in))
         .collect();
     let expected = [
         ("first.weight", true, 5),

@@ -12,7 +12,7 @@ use bayesmesh::trainer::{
     Callback, EpochReport, Flow, Length, OptimizerConfig, Schedule, StepReport,
 };
 use bayesmesh::{
-    Dataset, Draw, Error, Loss, MeanField, Network, Point, Posterior, Prior, Reduce, Result,
+    Dataset, Draw, Error, Loss, MeanField, Network, Place, Point, Posterior, Prior, Reduce, Result,
     Settings, TensorDataset, Trainer, threads,
 };
 use burn::module::{Module, Param};
@@ -308,8 +308,8 @@ fn a_gradient_that_is_not_finite_is_named_on_all_ranks() {
         let messages = Mutex::new(Vec::new());
         let outcome = threads::run(ranks, |world| {
             let posterior = Point::new(network.clone());
-            let trainer = Trainer::new(posterior, SquaredErrorOfMean, settings(mesh, true));
-            let mut trainer = trainer.with_world(Arc::new(world.clone()))?;
+            let (place, settings) = (Place::job(world.clone()), settings(mesh, true));
+            let mut trainer = Trainer::at(place, posterior, SquaredErrorOfMean, settings)?;
             let outcome = trainer.fit(&regression(40), None, Length::Steps(3));
             messages.lock().unwrap().push(outcome.as_ref().unwrap_err().to_string());
             outcome

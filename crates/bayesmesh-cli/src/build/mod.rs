@@ -6,7 +6,7 @@ mod settings;
 pub use posterior::AnyPosterior;
 
 use anyhow::Result;
-use bayesmesh::{Mesh, Posterior, Trainer};
+use bayesmesh::{Mesh, Place, Posterior, Trainer};
 
 use crate::recipe::Recipe;
 use crate::use_case::UseCase;
@@ -16,10 +16,15 @@ pub type TrainerOf<U> = Trainer<AnyPosterior<<U as UseCase>::Network>, <U as Use
 
 /// The trainer that a recipe describes, at step zero. `steps` is how long the run will be, which
 /// some schedules need to know.
-pub fn trainer<U: UseCase>(recipe: &Recipe, mesh: Mesh, steps: usize) -> Result<TrainerOf<U>> {
+pub fn trainer<U: UseCase>(
+    place: Place,
+    recipe: &Recipe,
+    mesh: Mesh,
+    steps: usize,
+) -> Result<TrainerOf<U>> {
     let loss = U::loss(&recipe.loss)?;
     let network = U::network(recipe, &loss);
     let posterior = posterior::posterior(&recipe.posterior, network)?;
     let posterior = posterior.initialised(recipe.train.seed);
-    Ok(Trainer::new(posterior, loss, settings::settings(recipe, mesh, steps)))
+    Ok(Trainer::at(place, posterior, loss, settings::settings(recipe, mesh, steps))?)
 }

@@ -42,16 +42,16 @@ impl<N: Network> Posterior for AnyPosterior<N> {
         for_posterior!(self, posterior => posterior.adapt(draw))
     }
 
-    fn draws_share_weights(&self) -> bool {
-        for_posterior!(self, posterior => posterior.draws_share_weights())
+    fn relies_on_dropout(&self) -> bool {
+        for_posterior!(self, posterior => posterior.relies_on_dropout())
     }
 
-    fn kl(&self, weight: f32, range: Range<usize>, gradient: &mut [f32]) -> f64 {
-        for_posterior!(self, posterior => posterior.kl(weight, range, gradient))
+    fn penalty(&self, weight: f32, range: Range<usize>, gradient: &mut [f32]) -> f64 {
+        for_posterior!(self, posterior => posterior.penalty(weight, range, gradient))
     }
 
-    fn kl_of_draw(&self, draw: &Draw, weight: f32, gradient: &mut [f32]) -> f64 {
-        for_posterior!(self, posterior => posterior.kl_of_draw(draw, weight, gradient))
+    fn penalty_of_draw(&self, draw: &Draw, weight: f32, gradient: &mut [f32]) -> f64 {
+        for_posterior!(self, posterior => posterior.penalty_of_draw(draw, weight, gradient))
     }
 }
 

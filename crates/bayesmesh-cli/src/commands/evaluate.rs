@@ -139,19 +139,21 @@ pub fn restore_latest<U: UseCase>(
     trainer: &mut TrainerOf<U>,
     check: impl FnOnce(&Checkpoint) -> Result<()>,
 ) -> Result<Option<PathBuf>> {
+    let mut own = None;
     let name = job.first(|| {
         let Some((path, checkpoint)) = find_checkpoint(folder)? else {
             return Ok(String::new());
         };
         check(&checkpoint)?;
-        trainer.restore(&checkpoint, &path)?;
+        own = Some(checkpoint);
         Ok(path.file_name().unwrap_or_default().to_string_lossy().into_owned())
     })?;
     if name.is_empty() {
         return Ok(None);
     }
-    trainer.follow_first()?;
-    Ok(Some(folder.join(name)))
+    let path = folder.join(name);
+    trainer.restore_from_first(own, &path)?;
+    Ok(Some(path))
 }
 
 /// Scores a run on its test data and writes its report anew.

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf, absolute};
 
 use anyhow::Result;
 use bayesmesh::checkpoint::Checkpoint;
-use bayesmesh::posterior::{Family, Parameters};
-use bayesmesh::{Mesh, Posterior};
+use bayesmesh::posterior::Parameters;
+use bayesmesh::{Mesh, Place, Posterior};
 use bayesmesh_models::{PyTorch, WeightsError, pytorch};
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ pub fn export(arguments: &args::Export) -> Result<Value> {
     let (folder, path, checkpoint) = open(&arguments.file)?;
     let recipe = Recipe::load(&folder.recipe(), &[])?;
     for_use_case!(recipe, U => {
-        let mut trainer = trainer::<U>(&recipe, Mesh::serial(), 1)?;
+        let mut trainer = trainer::<U>(Place::Threads, &recipe, Mesh::serial(), 1)?;
         trainer.restore(&checkpoint, &path)?;
         write(trainer.posterior().parameters(), &path, checkpoint.step, arguments)
     })
@@ -55,8 +55,7 @@ fn write<N: PyTorch>(
     arguments: &args::Export,
 ) -> Result<Value> {
     let args::Export { out, std, .. } = arguments;
-    let gaussian = |family: Family| matches!(family, Family::Gaussian(_));
-    if std.is_some() && !parameters.slots().iter().any(|slot| gaussian(slot.family)) {
+    if std.is_some() && parameters.is_certain() {
         let message = "every weight of this run is a single number without a standard deviation; \
                        leave --std away";
         return Err(Usage(message.to_owned()).into());

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use bayesmesh::checkpoint::{Checkpoint, Store};
-use bayesmesh::trainer::{Callback, Flow, StepReport};
+use bayesmesh::trainer::{Callback, Course, Flow, StepReport};
 use bayesmesh::{Dataset, Length, Mesh, Posterior};
 use serde_json::{Value, json};
 
@@ -58,20 +58,17 @@ pub fn run<U: UseCase>(
     if let Some(findings) = case.findings() {
         say!("{findings}");
     }
-    let epoch_steps = case.train().len() / recipe.train.batch;
     let length = match recipe.train.steps {
         Some(steps) => Length::Steps(steps),
         None => Length::Epochs(recipe.train.epochs),
     };
-    let steps = match length {
-        Length::Steps(steps) => steps,
-        Length::Epochs(epochs) => epochs * epoch_steps,
-    };
+    let course = Course::new(length, case.train().len(), recipe.train.batch)?;
+    let steps = course.steps();
     let mut trainer = job.trainer::<U>(recipe, mesh, steps)?;
     let data = case.train().checksum().unwrap_or_default();
     trainer = trainer.with_note(DATA, &data);
-    // No step, only the checks: what does not go together is refused before anything is written.
-    trainer.fit(case.train(), None, Length::Steps(0))?;
+    // What does not go together is refused before anything is written.
+    trainer.plan(case.train().len(), length)?;
 
     let folder = match job.leads() {
         false => None,
@@ -103,7 +100,7 @@ pub fn run<U: UseCase>(
         let recording = Recording {
             steps,
             done: first,
-            epoch_steps,
+            epoch_steps: course.epoch_steps(),
             checkpoint_every: recipe.checkpoint.every,
             keep: recipe.checkpoint.keep,
             validation: case.validation(trainer.loss()),
@@ -115,15 +112,19 @@ pub fn run<U: UseCase>(
     }
     trainer = trainer.with_callback(StopOnSignal);
     let started = Instant::now();
-    let outcome = trainer.fit(case.train(), case.valid(), length);
+    let outcome = match first < steps {
+        true => trainer.fit(case.train(), case.valid(), length),
+        false => Ok(()),
+    };
     let seconds = started.elapsed().as_secs_f64();
     trainer = trainer.without_callbacks();
     if let Some(error) = failure.and_then(|f| f.lock().expect("nobody panics with it").take()) {
         return Err(error.context("the run could not be recorded and was stopped"));
     }
     outcome?;
-    if let Some(folder) = &folder {
-        Store::create(folder.checkpoints(), recipe.checkpoint.keep)?.save(&trainer.checkpoint())?;
+    let last = trainer.checkpoint_on(folder.is_some())?;
+    if let (Some(folder), Some(last)) = (&folder, last) {
+        Store::create(folder.checkpoints(), recipe.checkpoint.keep)?.save(&last)?;
     }
     // The others wait here until it is written: a run that was stopped ends all of them.
     job.pass_on_warnings()?;

@@ -45,6 +45,8 @@ pub enum Purpose {
     Initialisation = 4,
     /// Made-up data.
     Synthesis = 5,
+    /// The noise of a step, e.g. of Langevin dynamics.
+    Update = 6,
 }
 
 /// A sequence of 2³⁴ random numbers, named by seed, purpose, step, draw and tensor.

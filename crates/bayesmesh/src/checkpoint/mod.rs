@@ -22,6 +22,7 @@
 //! Equal checkpoints are equal files, byte for byte.
 
 mod atomic;
+mod broadcast;
 mod digest;
 mod error;
 mod file_error;
@@ -31,6 +32,7 @@ mod store;
 mod tensor;
 
 pub use atomic::AtomicFile;
+pub(crate) use broadcast::broadcast;
 pub use error::CheckpointError;
 pub use file_error::FileError;
 pub use folder::create_folder;

@@ -118,7 +118,7 @@ impl Fold {
     pub fn push(&mut self, summary: Tensor<2>, draws: usize) {
         let [rows, columns] = summary.dims();
         self.shape = [rows / draws, columns];
-        let values = crate::posterior::to_vec(summary);
+        let values = crate::tensors::to_vec(summary);
         let combine = self.combine;
         for values in values.chunks_exact((values.len() / draws).max(1)).map(<[f32]>::to_vec) {
             match combine {

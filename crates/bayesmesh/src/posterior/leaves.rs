@@ -4,12 +4,11 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
-use bayesmesh_kernels::gaussian;
 use bayesmesh_kernels::ops::TapeId;
 use bayesmesh_kernels::stream::Stream;
 use burn::tensor::{Gradients, Tensor, TensorData};
 
-use super::slot::Family;
+use super::family::Family;
 
 /// A weight tensor of any rank as a leaf of the tape.
 pub(crate) trait Leaf: Debug + Send + Sync {
@@ -30,8 +29,8 @@ impl<const D: usize> Leaf for Tensor<D> {
     }
 }
 
-/// The backward pass of sampling in closed form: with `g = ∂L/∂w`, g for points and means and
-/// `g·ε·σ'(ρ)` for ρ. It owns what it needs, so that it can go along with a backward pass.
+/// The backward pass of sampling, in the closed form that each [`Family`] has. It owns what it needs,
+/// so that it can go along with a backward pass.
 #[derive(Clone, Debug)]
 pub(crate) struct SamplingBackward {
     /// All trainable numbers.
@@ -44,9 +43,7 @@ pub(crate) struct SamplingBackward {
 pub(crate) struct SampledSlot {
     /// Where its trainable numbers are.
     pub range: Range<usize>,
-    /// How many weights it has.
-    pub len: usize,
-    pub family: Family,
+    pub family: Arc<dyn Family>,
     /// The noise of its weights.
     pub noise: Stream,
 }
@@ -55,15 +52,9 @@ impl SamplingBackward {
     /// Adds what the gradient of a slot's weights means to a flat vector laid out like the
     /// parameters.
     pub fn add(&self, slot: usize, gradient: &[f32], into: &mut [f32]) {
-        let SampledSlot { range, len, family, noise } = &self.slots[slot];
-        let (mean, rho) = into[range.clone()].split_at_mut(*len);
-        match family {
-            Family::Point => mean.iter_mut().zip(gradient).for_each(|(sum, g)| *sum += g),
-            Family::Gaussian(scale) => {
-                let at = &self.values[range.start + len..range.end];
-                gaussian::add_sample_backward(noise, 0, *scale, at, gradient, mean, rho);
-            }
-        }
+        let SampledSlot { range, family, noise } = &self.slots[slot];
+        let numbers = &self.values[range.clone()];
+        family.pull_back(noise, numbers, gradient, &mut into[range.clone()]);
     }
 }
 

@@ -28,7 +28,7 @@ impl<N: Network> Posterior for McDropout<N> {
         &mut self.parameters
     }
 
-    fn draws_share_weights(&self) -> bool {
+    fn relies_on_dropout(&self) -> bool {
         true
     }
 }

@@ -8,7 +8,8 @@ use bayesmesh_kernels::gaussian::{self, Prior, Scale};
 use bayesmesh_kernels::stream::Purpose;
 
 use super::divergence::SlotKl;
-use super::{Family, Parameters, Posterior, Slot};
+use super::family::{Family, Gaussian, Point};
+use super::{Parameters, Posterior, Slot};
 use crate::draw::Draw;
 use crate::error::{Error, Result};
 use crate::network::Network;
@@ -158,21 +159,18 @@ impl<N: Network> MeanField<N> {
     /// Lays the parameters out anew after a change of what is distributed and how.
     fn settle(mut self) -> Self {
         let (selection, scale, initial) = (self.selection.clone(), self.scale, self.initial_std);
-        self.parameters = self.parameters.with_families(
-            |slot| match selection(slot) {
-                true => Family::Gaussian(scale),
-                false => Family::Point,
-            },
-            |slot| {
-                let std = match initial {
-                    InitialStd::Constant(std) => std,
-                    InitialStd::PerFanIn(std) => {
-                        std * (1.0 / (slot.fan_in.max(1) as f32).sqrt() + 1e-5)
-                    }
-                };
-                scale.inverse(std)
-            },
-        );
+        self.parameters = self.parameters.with_families(|slot| {
+            if !selection(slot) {
+                return Some((Arc::new(Point) as Arc<dyn Family>, Vec::new()));
+            }
+            let std = match initial {
+                InitialStd::Constant(std) => std,
+                InitialStd::PerFanIn(std) => {
+                    std * (1.0 / (slot.fan_in.max(1) as f32).sqrt() + 1e-5)
+                }
+            };
+            Some((Arc::new(Gaussian(scale)), vec![scale.inverse(std)]))
+        });
         self
     }
 
@@ -195,15 +193,12 @@ impl<N: Network> MeanField<N> {
         }
     }
 
-    /// The distributed slots, with their index among all, their σ and (μ, ρ).
-    fn gaussians(&self) -> impl Iterator<Item = (usize, &Slot, Scale, [&[f32]; 2])> {
+    /// The distributed slots, with their index among all and (μ, ρ).
+    fn gaussians(&self) -> impl Iterator<Item = (usize, &Slot, [&[f32]; 2])> {
         let slots = self.parameters.slots().iter().enumerate();
-        slots.filter_map(|(index, slot)| match slot.family {
-            Family::Gaussian(scale) => {
-                let (mean, rho) = self.parameters.values()[slot.range.clone()].split_at(slot.len());
-                Some((index, slot, scale, [mean, rho]))
-            }
-            Family::Point => None,
+        slots.filter(|(_, slot)| !slot.family.is_certain()).map(|(index, slot)| {
+            let (mean, rho) = self.parameters.values()[slot.range.clone()].split_at(slot.len());
+            (index, slot, [mean, rho])
         })
     }
 }
@@ -219,34 +214,35 @@ impl<N: Network> Posterior for MeanField<N> {
         &mut self.parameters
     }
 
-    fn kl(&self, weight: f32, range: Range<usize>, gradient: &mut [f32]) -> f64 {
+    fn penalty(&self, weight: f32, range: Range<usize>, gradient: &mut [f32]) -> f64 {
         if self.kl != Kl::Analytic {
             return 0.0;
         }
         let mut sum = 0.0;
-        for (_, slot, scale, values) in self.gaussians() {
+        for (_, slot, values) in self.gaussians() {
             let Prior::Normal { mean, std } = self.prior_of(slot) else {
                 unreachable!("`with_kl` refuses the closed form for other priors");
             };
             if slot.range.start < range.end && range.start < slot.range.end {
                 let (start, prior) = (slot.range.start, (mean, std));
-                sum += SlotKl { scale, values, start, prior, weight }.add(&range, gradient);
+                sum += SlotKl { scale: self.scale, values, start, prior, weight }
+                    .add(&range, gradient);
             }
         }
         sum
     }
 
-    fn kl_of_draw(&self, draw: &Draw, weight: f32, gradient: &mut [f32]) -> f64 {
+    fn penalty_of_draw(&self, draw: &Draw, weight: f32, gradient: &mut [f32]) -> f64 {
         if self.kl != Kl::MonteCarlo {
             return 0.0;
         }
         let mut sum = 0.0;
-        for (index, slot, scale, [mean, rho]) in self.gaussians() {
+        for (index, slot, [mean, rho]) in self.gaussians() {
             let (grad_mean, grad_rho) = gradient[slot.range.clone()].split_at_mut(slot.len());
             let stream = draw.stream(Purpose::Weights).at_tensor(index as u32);
             let prior = self.prior_of(slot);
             sum += gaussian::kl_monte_carlo(
-                &stream, 0, scale, mean, rho, &prior, weight, grad_mean, grad_rho,
+                &stream, 0, self.scale, mean, rho, &prior, weight, grad_mean, grad_rho,
             );
         }
         sum

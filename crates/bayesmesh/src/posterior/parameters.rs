@@ -1,17 +1,19 @@
 //! The trainable numbers of a network in one flat vector, and draws of the network made from them.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use bayesmesh_kernels::gaussian;
 use bayesmesh_kernels::stream::{Purpose, Stream};
 use burn::module::{Flag, Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
 
+use super::family::Family;
 use super::leaves::{Leaf, SampledSlot, SamplingBackward, numbers};
-use super::slot::{Buffer, Entry, Family, Inventory, Slot, to_vec};
+use super::slot::{Buffer, Entry, Inventory, Slot};
 use crate::checkpoint::NamedTensor;
 use crate::draw::Draw;
 use crate::error::{Error, Result};
+use crate::tensors::to_vec;
 
 /// A network taken apart: its structure, and its numbers in one flat vector.
 ///
@@ -47,21 +49,32 @@ impl<N: Module> Parameters<N> {
         }
     }
 
-    /// Gives each slot the family chosen for it; the present value becomes the mean, and `rho` says
-    /// where a Gaussian starts.
-    pub(crate) fn with_families(
+    /// Gives each slot the family chosen for it; one for which nothing is chosen keeps its own. The
+    /// present centre of every weight stays, and `choose` says where its other numbers start: one
+    /// value for each, the same for all weights of the slot.
+    #[must_use]
+    pub fn with_families(
         mut self,
-        family: impl Fn(&Slot) -> Family,
-        rho: impl Fn(&Slot) -> f32,
+        choose: impl Fn(&Slot) -> Option<(Arc<dyn Family>, Vec<f32>)>,
     ) -> Self {
         let mut values = Vec::new();
         for slot in &mut self.slots {
-            let mean = &self.values[slot.range.start..][..slot.len()];
             let start = values.len();
-            slot.family = family(slot);
-            values.extend(mean);
-            if let Family::Gaussian(_) = slot.family {
-                values.extend(std::iter::repeat_n(rho(slot), slot.len()));
+            match choose(slot) {
+                None => values.extend(&self.values[slot.range.clone()]),
+                Some((family, starts)) => {
+                    assert_eq!(
+                        1 + starts.len(),
+                        family.names().len(),
+                        "a start for every number of {} but the first",
+                        family.id()
+                    );
+                    values.extend(&self.values[slot.range.start..][..slot.len()]);
+                    slot.family = family;
+                    for start in starts {
+                        values.extend(std::iter::repeat_n(start, slot.len()));
+                    }
+                }
             }
             slot.range = start..values.len();
         }
@@ -69,8 +82,8 @@ impl<N: Module> Parameters<N> {
         self
     }
 
-    /// Overwrites the point or mean of every slot.
-    pub(crate) fn set_means(&mut self, mut fill: impl FnMut(usize, &Slot, &mut [f32])) {
+    /// Overwrites the first number of every weight, its centre, slot by slot.
+    pub fn set_centres(&mut self, mut fill: impl FnMut(usize, &Slot, &mut [f32])) {
         let values = Arc::make_mut(&mut self.values);
         for (index, slot) in self.slots.iter().enumerate() {
             fill(index, slot, &mut values[slot.range.start..][..slot.len()]);
@@ -97,6 +110,16 @@ impl<N: Module> Parameters<N> {
         Arc::make_mut(&mut self.values).as_mut_slice()
     }
 
+    /// Takes the trainable numbers out, to be put back by [`set_values`](Self::set_values).
+    pub(crate) fn take_values(&mut self) -> Arc<Vec<f32>> {
+        std::mem::take(&mut self.values)
+    }
+
+    /// Replaces the trainable numbers.
+    pub(crate) fn set_values(&mut self, values: Arc<Vec<f32>>) {
+        self.values = values;
+    }
+
     /// Running statistics and frozen weights.
     pub fn buffers(&self) -> &[f32] {
         &self.buffer_values
@@ -105,6 +128,49 @@ impl<N: Module> Parameters<N> {
     /// Running statistics and frozen weights, to change.
     pub fn buffers_mut(&mut self) -> &mut [f32] {
         &mut self.buffer_values
+    }
+
+    /// Whether all draws have the same weights.
+    pub fn is_certain(&self) -> bool {
+        self.slots.iter().all(|slot| slot.family.is_certain())
+    }
+
+    /// Sums a penalty over the weights that differ between draws, as far as their numbers are in
+    /// `range` of the flat vector, and adds `weight` times its derivatives to `gradient`, which has
+    /// the length of the range: what [`Posterior::penalty`](super::Posterior::penalty) asks for.
+    ///
+    /// `of_weight` gets the slot and the numbers of one weight, writes the derivative by each of
+    /// them and returns the penalty. It counts where the first number of the weight is.
+    pub fn penalty(
+        &self,
+        weight: f32,
+        range: Range<usize>,
+        gradient: &mut [f32],
+        of_weight: impl Fn(&Slot, &[f32], &mut [f32]) -> f64,
+    ) -> f64 {
+        let mut sum = 0.0;
+        for slot in self.slots.iter().filter(|slot| !slot.family.is_certain()) {
+            let width = slot.family.names().len();
+            let (mut numbers, mut derivatives) = (vec![0.0; width], vec![0.0; width]);
+            for first in slot.range.start..slot.range.start + slot.len() {
+                let places = || (first..slot.range.end).step_by(slot.len());
+                if !places().any(|place| range.contains(&place)) {
+                    continue;
+                }
+                numbers.iter_mut().zip(places()).for_each(|(n, place)| *n = self.values[place]);
+                derivatives.fill(0.0);
+                let penalty = of_weight(slot, &numbers, &mut derivatives);
+                if range.contains(&first) {
+                    sum += penalty;
+                }
+                for (place, derivative) in places().zip(&derivatives) {
+                    if range.contains(&place) {
+                        gradient[place - range.start] += weight * derivative;
+                    }
+                }
+            }
+        }
+        sum
     }
 
     /// The device on which draws of the network live, without autodiff.
@@ -129,23 +195,19 @@ impl<N: Module> Parameters<N> {
         Ok(())
     }
 
-    /// The trainable numbers tensor by tensor, in order. A Gaussian gives two tensors, `….mean` and
-    /// `….rho`.
+    /// The trainable numbers tensor by tensor, in order. A slot gives a tensor for each
+    /// [name](Family::names) of its family, e.g. `….mean` and `….rho`.
     pub fn named_values(&self) -> Vec<NamedTensor> {
-        let named = |name: String, slot: &Slot, values: &[f32]| NamedTensor {
-            name,
-            shape: slot.shape.clone(),
-            values: values.to_vec(),
-        };
         let tensors = self.slots.iter().flat_map(|slot| {
-            let (mean, rho) = self.values[slot.range.clone()].split_at(slot.len());
-            match slot.family {
-                Family::Point => vec![named(slot.name.clone(), slot, mean)],
-                Family::Gaussian(_) => vec![
-                    named(format!("{}.mean", slot.name), slot, mean),
-                    named(format!("{}.rho", slot.name), slot, rho),
-                ],
-            }
+            let starts = slot.range.clone().step_by(slot.len().max(1));
+            slot.family.names().iter().zip(starts).map(|(number, start)| NamedTensor {
+                name: match *number {
+                    "" => slot.name.clone(),
+                    number => format!("{}.{number}", slot.name),
+                },
+                shape: slot.shape.clone(),
+                values: self.values[start..][..slot.len()].to_vec(),
+            })
         });
         tensors.collect()
     }
@@ -168,24 +230,20 @@ impl<N: Module> Parameters<N> {
 
     /// What all draws of a step have in common, from which they are taken.
     pub fn snapshot(&self) -> Snapshot<'_, N> {
-        let points = self.slots.iter().map(|slot| match slot.family {
-            Family::Point => Some(self.tensor(self.values[slot.range.clone()].to_vec())),
-            Family::Gaussian(_) => None,
+        // What is the same in every draw is made once for all of them.
+        let certain = self.slots.iter().map(|slot| {
+            let values = || self.tensor(self.values[slot.range.clone()].to_vec());
+            slot.family.is_certain().then(values)
         });
         let buffers = self.buffers.iter();
         let buffers =
             buffers.map(|buffer| self.tensor(self.buffer_values[buffer.range.clone()].to_vec()));
-        Snapshot { parameters: self, points: points.collect(), buffers: buffers.collect() }
+        Snapshot { parameters: self, certain: certain.collect(), buffers: buffers.collect() }
     }
 
     fn tensor(&self, values: Vec<f32>) -> Tensor<1> {
         let length = values.len();
         Tensor::from_data(TensorData::new(values, [length]), &self.device)
-    }
-
-    /// The numbers of a slot: the points or means, and ρ of a Gaussian.
-    fn parts(&self, slot: &Slot) -> (&[f32], &[f32]) {
-        self.values[slot.range.clone()].split_at(slot.len())
     }
 }
 
@@ -204,8 +262,8 @@ pub enum Tape {
 #[derive(Debug)]
 pub struct Snapshot<'a, N> {
     parameters: &'a Parameters<N>,
-    /// The slots that are points.
-    points: Vec<Option<Tensor<1>>>,
+    /// The slots that do not differ between draws.
+    certain: Vec<Option<Tensor<1>>>,
     buffers: Vec<Tensor<1>>,
 }
 
@@ -215,10 +273,10 @@ fn noise(draw: &Draw, slot: usize) -> Stream {
 }
 
 impl<N: Module> Snapshot<'_, N> {
-    /// The network of a draw: Gaussian weights sampled, points as they are.
+    /// The network of a draw, its weights sampled by their families.
     ///
-    /// The sampled weights are the leaves of the tape. What their gradients mean for μ and ρ is
-    /// known in closed form, so sampling needs no place on it.
+    /// The sampled weights are the leaves of the tape. What their gradients mean for the trainable
+    /// numbers is known in closed form, so sampling needs no place on it.
     pub fn draw(&self, draw: &Draw, tape: Tape) -> Drawn<N> {
         let mut mapper =
             Assembler { snapshot: self, draw, tape, leaves: Vec::new(), next: 0, next_flag: 0 };
@@ -229,17 +287,15 @@ impl<N: Module> Snapshot<'_, N> {
 
     /// The weights of a slot in a draw.
     fn weights(&self, index: usize, draw: &Draw) -> Tensor<1> {
+        if let Some(weights) = &self.certain[index] {
+            return weights.clone();
+        }
         let parameters = self.parameters;
         let slot = &parameters.slots[index];
-        match (&self.points[index], slot.family) {
-            (None, Family::Gaussian(scale)) => {
-                let (mean, rho) = parameters.parts(slot);
-                let mut sampled = vec![0.0; slot.len()];
-                gaussian::sample(&noise(draw, index), 0, scale, mean, rho, &mut sampled);
-                parameters.tensor(sampled)
-            }
-            (point, _) => point.clone().expect("a slot that is not a Gaussian is a point"),
-        }
+        let mut weights = vec![0.0; slot.len()];
+        let numbers = &parameters.values[slot.range.clone()];
+        slot.family.sample(&noise(draw, index), numbers, &mut weights);
+        parameters.tensor(weights)
     }
 }
 
@@ -325,8 +381,7 @@ impl<N: Module> Drawn<N> {
     pub(crate) fn sampling_backward(&self, parameters: &Parameters<N>) -> SamplingBackward {
         let slots = parameters.slots.iter().enumerate().map(|(index, slot)| SampledSlot {
             range: slot.range.clone(),
-            len: slot.len(),
-            family: slot.family,
+            family: Arc::clone(&slot.family),
             noise: noise(&self.draw, index),
         });
         SamplingBackward { values: Arc::clone(&parameters.values), slots: slots.collect() }

@@ -29,10 +29,6 @@ impl<N: Network> Posterior for Point<N> {
         &mut self.parameters
     }
 
-    fn draws_share_weights(&self) -> bool {
-        true
-    }
-
     fn adapt(&self, draw: Draw) -> Draw {
         if draw.is_for_prediction() { draw.without_dropout() } else { draw }
     }

@@ -1,22 +1,16 @@
 //! The parameter tensors of a network, by name, and where their numbers are kept.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use bayesmesh_kernels::gaussian::Scale;
 use burn::module::{Flag, Module, ModuleVisitor, Param};
 use burn::tensor::Tensor;
 
-/// How a parameter tensor is distributed.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Family {
-    /// One number a weight: `[w]`.
-    Point,
-    /// A Gaussian: `[μ | ρ]` with σ made from ρ.
-    Gaussian(Scale),
-}
+use super::family::{Family, Point};
+use crate::tensors::to_vec;
 
 /// One parameter tensor of the network.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Slot {
     /// Its path in the module, e.g. `layers.0.attention.weight`.
     pub name: String,
@@ -26,10 +20,19 @@ pub struct Slot {
     pub shape: Vec<usize>,
     /// How many inputs feed one unit of its layer.
     pub fan_in: usize,
-    /// How it is distributed.
-    pub family: Family,
+    /// How its weights are distributed.
+    pub family: Arc<dyn Family>,
     /// Where its trainable numbers are in the flat vector.
     pub range: Range<usize>,
+}
+
+impl PartialEq for Slot {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { name, layer, shape, fan_in, family, range } = self;
+        let same = (name, layer, shape, fan_in, range)
+            == (&other.name, &other.layer, &other.shape, &other.fan_in, &other.range);
+        same && **family == *other.family
+    }
 }
 
 impl Slot {
@@ -52,12 +55,9 @@ impl Slot {
 
     /// The name of the number at `index` of the flat vector, for messages.
     pub(crate) fn describe(&self, index: usize) -> String {
-        match self.family {
-            Family::Point => self.name.clone(),
-            Family::Gaussian(_) if index < self.range.start + self.len() => {
-                format!("mean of {}", self.name)
-            }
-            Family::Gaussian(_) => format!("rho of {}", self.name),
+        match self.family.names()[(index - self.range.start) / self.len().max(1)] {
+            "" => self.name.clone(),
+            number => format!("{number} of {}", self.name),
         }
     }
 }
@@ -156,7 +156,7 @@ impl ModuleVisitor for Inventory {
                 layer: self.path.last().map_or(String::new(), |(_, layer)| layer.clone()),
                 fan_in: fan_in(&shape),
                 shape,
-                family: Family::Point,
+                family: Arc::new(Point),
                 range: start..start + values.len(),
             });
             self.values.extend(values);
@@ -167,9 +167,4 @@ impl ModuleVisitor for Inventory {
             self.buffer_values.extend(values);
         }
     }
-}
-
-/// The values of a tensor in row-major order.
-pub(crate) fn to_vec<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
-    tensor.without_autodiff().try_into_vec_as::<f32>().expect("float tensors can be read back")
 }

@@ -1,47 +1,49 @@
 //! Training on any mesh.
 //!
-//! Each rank evaluates its share of the draws on its shard of the batch and adds up
-//! `[gradient | running statistics | loss]` over its draws; the sum over all ranks is the serial
-//! gradient. The closed-form KL is added once after it, the norm clipped, and every rank takes the
-//! same optimiser step, so that the parameters stay equal without being sent.
+//! A [`Trainer`] is what you hold. When it trains, a worker on every rank of the mesh (`rank`)
+//! evaluates its share of the draws on its shard of the batch and adds up
+//! `[gradient | running statistics | loss]` over its draws; the sum over ranks is the serial
+//! gradient. The penalty is added once after it, the norm clipped, and every rank takes the same
+//! step, so that the parameters stay equal without being sent.
 
 mod callback;
-mod draw_sum;
-mod fit;
-mod loader;
-mod node_feed;
-mod objective;
+mod course;
+mod loading;
+pub(crate) mod members;
 mod optimizer;
-mod overlap;
-mod part;
+mod place;
+mod plan;
 mod rank;
 mod schedule;
+mod scoring;
 mod settings;
-mod world;
+mod state;
 
 pub use callback::{Callback, EpochReport, Flow, StepReport, Time};
-pub use objective::Memory;
+pub use course::{Course, Length};
+pub(crate) use optimizer::Optimizer;
 pub use optimizer::OptimizerConfig;
+pub use place::Place;
+pub use plan::Plan;
 pub use schedule::Schedule;
-pub use settings::{Augment, Length, Settings};
+pub use settings::{Augment, Memory, Settings};
 
+use std::any::type_name;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 
-use bayesmesh_comm::{Communicator, MeshComm, node_processors};
+use bayesmesh_comm::{MeshComm, node_processors};
 
-use crate::checkpoint::{Checkpoint, Group, NamedTensor};
-use crate::data::{Checksum, Dataset, Rows as _};
+use crate::checkpoint::{Checkpoint, broadcast};
+use crate::data::Dataset;
 use crate::error::{Error, Result};
 use crate::loss::Loss;
-use crate::metrics::Score;
 use crate::network::Network;
 use crate::posterior::Posterior;
-use crate::predict::{Predictive, evaluate_on, predict_on};
-
-use optimizer::{Optimizer, OptimizerState};
-use world::{on_threads, with_threads};
+use loading::Feeds;
+use members::Members;
+use rank::Rank;
+use state::State;
 
 /// Trains a posterior.
 ///
@@ -76,55 +78,55 @@ use world::{on_threads, with_threads};
 /// # Ok::<(), bayesmesh::Error>(())
 /// ```
 pub struct Trainer<P, L> {
-    /// The job this trainer is one rank of; otherwise ranks are threads.
-    world: Option<Arc<dyn Communicator>>,
-    posterior: P,
+    place: Place,
+    state: State<P>,
     loss: L,
     settings: Settings,
-    optimizer: Optimizer,
-    step: usize,
     time: Time,
-    /// What checkpoints say beside the state.
-    notes: BTreeMap<String, String>,
     callbacks: Vec<Box<dyn Callback>>,
+    /// Whether a run failed in such a way that members stand at different steps.
+    torn: bool,
 }
 
 impl<P: Posterior, L: Loss> Trainer<P, L> {
-    /// A trainer at step zero.
+    /// A trainer at step zero, whose ranks are threads of this process.
     pub fn new(posterior: P, loss: L, settings: Settings) -> Self {
-        Self {
-            world: None,
-            posterior,
-            loss,
-            optimizer: settings.optimizer.build(),
-            settings,
-            step: 0,
-            time: Time::default(),
-            notes: BTreeMap::new(),
-            callbacks: Vec::new(),
-        }
+        Self::build(Place::Threads, posterior, loss, settings)
     }
 
-    /// Makes the trainer one rank of the job that `world` connects. Collective, as from then on are
-    /// [`fit`](Self::fit), [`predict`](Self::predict), [`evaluate`](Self::evaluate) and
-    /// [`on_mesh`](Self::on_mesh): every rank calls them with equal settings, state and data, and
-    /// does its part of the work. An error of one rank must end the job, as it does where the rank
-    /// returns it from the body of `threads::run` or `mpi::run`.
+    /// A trainer at step zero whose ranks are at some [`Place`]. Collective in a job.
     ///
-    /// The rank works on as many threads as the settings say, by default on its part of the
-    /// processors of its node.
-    pub fn with_world(mut self, world: Arc<dyn Communicator>) -> Result<Self> {
-        let processors = node_processors(&*world)?;
-        self.settings.threads.get_or_insert(processors.each());
-        self.world = Some(world);
-        Ok(self)
+    /// In a job the trainer is one rank, and [`fit`](Self::fit), [`predict`](Self::predict) and
+    /// [`evaluate`](Self::evaluate) are collective: every rank calls them with equal settings, state
+    /// and data, and does its part of the work. An error of one rank must end the job, as it does
+    /// where the rank returns it from the body of `threads::run` or `mpi::run`. The rank works on as
+    /// many threads as the settings say, by default on its part of the processors of its node.
+    pub fn at(place: Place, posterior: P, loss: L, mut settings: Settings) -> Result<Self> {
+        if let Place::Job(world) = &place {
+            let processors = node_processors(&**world)?;
+            settings.threads.get_or_insert(processors.each());
+            settings.mesh.validate(world.size(), settings.samples, settings.batch)?;
+        }
+        Ok(Self::build(place, posterior, loss, settings))
+    }
+
+    fn build(place: Place, posterior: P, loss: L, settings: Settings) -> Self {
+        let Settings { samples, seed, optimizer, mesh, .. } = settings;
+        let rank = match &place {
+            Place::Threads => None,
+            Place::Job(world) => Some((mesh, world.rank())),
+        };
+        let members = Members::new(posterior, samples, seed, optimizer, rank);
+        let state = State { members, step: 0, seed, notes: BTreeMap::new() };
+        let (time, callbacks) = (Time::default(), Vec::new());
+        Self { place, state, loss, settings, time, callbacks, torn: false }
     }
 
     /// Adds something that [`metadata`](Checkpoint::metadata) of every checkpoint will say, e.g.
     /// what the run is trained on.
     #[must_use]
     pub fn with_note(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
-        self.notes.insert(key.into(), value.into());
+        self.state.notes.insert(key.into(), value.into());
         self
     }
 
@@ -142,14 +144,21 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         self
     }
 
-    /// The posterior as trained so far.
+    /// The posterior as trained so far. Of one whose draws have numbers of their own, the first
+    /// member here; [`members`](Self::members) has all.
     pub fn posterior(&self) -> &P {
-        &self.posterior
+        self.state.members.any()
+    }
+
+    /// The members that are here: one for all draws, or one for each draw of the ranks in this
+    /// process ([`Ownership`](crate::posterior::Ownership)).
+    pub fn members(&self) -> impl Iterator<Item = &P> {
+        self.state.members.iter().map(|member| &member.posterior)
     }
 
     /// The posterior, when training is over.
     pub fn into_posterior(self) -> P {
-        self.posterior
+        self.state.members.any().clone()
     }
 
     /// The loss.
@@ -164,7 +173,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
 
     /// Steps done so far.
     pub fn step(&self) -> usize {
-        self.step
+        self.state.step
     }
 
     /// How long the steps took that this trainer has done, and of that waiting and communicating on
@@ -174,182 +183,172 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     }
 
     /// A copy of everything the run needs to go on as if it had never stopped, on any number of
-    /// ranks.
+    /// ranks: of all members that are here, which in a job may be a part
+    /// ([`checkpoint_on`](Self::checkpoint_on) has all).
     pub fn checkpoint(&self) -> Checkpoint {
-        let parameters = self.posterior.parameters();
-        let OptimizerState { tensors, counters } = self.optimizer.state();
-        let flat = |(name, values): (String, Vec<f32>)| NamedTensor {
-            name,
-            shape: vec![values.len()],
-            values,
-        };
-        Checkpoint {
-            step: self.step as u64,
-            seed: self.settings.seed,
-            parameters: parameters.named_values(),
-            buffers: parameters.named_buffers(),
-            optimizer: tensors.into_iter().map(flat).collect(),
-            counters,
-            metadata: self.notes.clone(),
+        self.state.checkpoint()
+    }
+
+    /// The [`checkpoint`](Self::checkpoint) of all members, on the ranks that `keep` it. Collective
+    /// in a job.
+    pub fn checkpoint_on(&self, keep: bool) -> Result<Option<Checkpoint>> {
+        match &self.place {
+            Place::Job(world) if !self.state.members.are_all_here() => {
+                let mesh = MeshComm::new(self.settings.mesh, world.clone())?;
+                self.state.gathered(&*mesh.samples, keep)
+            }
+            _ => Ok(keep.then(|| self.checkpoint())),
         }
     }
 
     /// The [digest](Checkpoint::digest) of a checkpoint, without making the rest of it.
     pub fn digest(&self) -> String {
-        let parameters = self.posterior.parameters().named_values();
-        Checkpoint { parameters, ..Checkpoint::default() }.digest()
+        self.state.digest()
     }
 
     /// Continues from a checkpoint, read from `path` as messages say. Refuses one of another
     /// network, posterior, optimiser or seed, and is then unchanged.
     pub fn restore(&mut self, checkpoint: &Checkpoint, path: impl AsRef<Path>) -> Result<()> {
-        if checkpoint.seed != self.settings.seed {
-            return Err(Error::Setting(format!(
-                "{} is of a run with seed {}, this one has {}; a run continues with its own seed",
-                path.as_ref().display(),
-                checkpoint.seed,
-                self.settings.seed
-            )));
-        }
-        let parameters = self.posterior.parameters_mut();
-        let groups = [
-            (Group::Parameters, parameters.named_values()),
-            (Group::Buffers, parameters.named_buffers()),
-        ];
-        for (group, tensors) in groups {
-            let expected: Vec<_> = tensors.iter().map(|t| (&t.name, &t.shape)).collect();
-            checkpoint.expect(&path, group, &expected)?;
-        }
-        let state = OptimizerState {
-            tensors: checkpoint
-                .optimizer
-                .iter()
-                .map(|t| (t.name.clone(), t.values.clone()))
-                .collect(),
-            counters: checkpoint.counters.clone(),
+        self.restore_owned(checkpoint.clone(), path.as_ref())
+    }
+
+    /// Continues on every rank of a job from the checkpoint that the first one brings; so one
+    /// process reads it, and not all of them. Collective.
+    pub fn restore_from_first(
+        &mut self,
+        checkpoint: Option<Checkpoint>,
+        path: impl AsRef<Path>,
+    ) -> Result<()> {
+        let checkpoint = match (&self.place, checkpoint) {
+            (Place::Job(world), own) => broadcast(&**world, own, 0)?,
+            (Place::Threads, Some(own)) => own,
+            (Place::Threads, None) => {
+                return Err(Error::Setting("there is no checkpoint to restore".to_owned()));
+            }
         };
-        let mut optimizer = self.settings.optimizer.build();
-        let device = parameters.device().clone();
-        optimizer.restore(state, parameters.values().len(), &device)?;
-        let flat = |tensors: &[NamedTensor]| -> Vec<f32> {
-            tensors.iter().flat_map(|tensor| &tensor.values).copied().collect()
-        };
-        parameters.restore(&flat(&checkpoint.parameters), &flat(&checkpoint.buffers))?;
-        self.optimizer = optimizer;
-        self.step = checkpoint.step as usize;
+        self.restore_owned(checkpoint, path.as_ref())
+    }
+
+    fn restore_owned(&mut self, checkpoint: Checkpoint, path: &Path) -> Result<()> {
+        self.state.restore(checkpoint, path, self.settings.optimizer)?;
+        self.torn = false;
         Ok(())
     }
 
+    /// The run of this length on so many examples, with everything checked that can be before it
+    /// begins.
+    pub fn plan(&self, examples: usize, length: Length) -> Result<Plan> {
+        let whole = self.state.members.iter().all(|member| member.optimizer.is_whole());
+        if self.torn || !whole {
+            return Err(Error::Setting(
+                "a run failed and a part of its state with it; restore a checkpoint before training \
+                 goes on"
+                    .to_owned(),
+            ));
+        }
+        let ranks = self.place.size(self.settings.mesh);
+        self.settings.check(ranks, self.loss.least_draws(), self.loss.combine())?;
+        let course = Course::new(length, examples, self.settings.batch)?;
+        Ok(Plan::new(self.settings.clone(), course))
+    }
+
     /// Trains until the run has had the given length, with scores on validation data, if there is
-    /// any, after every epoch: on threads of this process, one for every rank of the mesh, or as
-    /// one rank of a [job](Self::with_world).
+    /// any, after every epoch. Refuses a length that the run has already had.
     ///
     /// Ranks of a job that differ in settings, state or data are refused, on all ranks and by the
     /// first difference. On an error the trainer stands at the last complete step. If a rank failed
-    /// while the optimiser was divided ([`Settings::shard_optimizer`]), its state is lost, and a
-    /// checkpoint has to be restored before training goes on.
+    /// while the state was divided among ranks ([`Settings::shard_optimizer`], or
+    /// [members](crate::posterior::Ownership) of their own), its part is lost, and a checkpoint has
+    /// to be restored before training goes on.
     pub fn fit<D>(&mut self, train: &D, valid: Option<&D>, length: Length) -> Result<()>
     where
         D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
     {
-        match self.world.clone() {
-            Some(world) => self.fit_in_job(world, train, valid, length),
-            None => self.fit_on_threads(train, valid, length),
+        self.place.agree(|| self.identity(train, valid, length))?;
+        let plan = self.plan(train.len(), length)?;
+        let (step, steps) = (self.state.step, plan.course().steps());
+        if step >= steps {
+            return Err(Error::Setting(format!(
+                "the run has had {step} steps, and {length:?} ends after {steps}: a length counts \
+                 from the beginning of the run; to go on, ask for more"
+            )));
         }
+        let device = self.posterior().parameters().device().clone();
+        let feeds = Feeds::new(&self.place, &plan, train, &device, step)?;
+        let (mesh, threads) = (self.settings.mesh, self.settings.threads_per_rank());
+        let mut ranks = self.ranks(&plan);
+        let outcome = feeds.while_loading(|| {
+            self.place.run(mesh, threads, &mut ranks, |mesh, rank| {
+                rank.run(mesh, feeds.of(mesh.world.rank()), train, valid)
+            })
+        });
+        self.take_back(ranks);
+        outcome
     }
 
-    /// Predicts with `draws` draws, spread over the ranks.
-    pub fn predict(
+    /// What must be the same on all ranks of a job: it is the same run.
+    fn identity<D: Dataset>(
         &self,
-        input: &<P::Network as Network>::Input,
-        draws: usize,
-    ) -> Result<Predictive> {
-        let (reading, seed) = (self.loss.reading(), self.settings.seed);
-        let threads = self.settings.threads_per_rank();
-        if let Some(world) = &self.world {
-            let mut words = Vec::new();
-            input.pack(&mut words);
-            self.agree_on(&**world, "inputs", Checksum::default().floats(&words).text())?;
-            let (posterior, input) = (self.posterior.clone(), input.clone());
-            return with_threads(threads, move || {
-                predict_on(&**world, &posterior, reading, &input, draws, seed)
-            });
-        }
-        let size = self.settings.mesh.size().min(draws).max(1);
-        let mut ranks = vec![(self.posterior.clone(), input.clone()); size];
-        on_threads(threads, ranks.iter_mut().collect(), |world, (posterior, input)| {
-            predict_on(&*world, posterior, reading, input, draws, seed)
-        })
+        train: &D,
+        valid: Option<&D>,
+        length: Length,
+    ) -> Vec<(&'static str, String)> {
+        let checksum = |data: Option<&D>| data.and_then(D::checksum).unwrap_or_default();
+        let mut values = vec![
+            ("version", env!("CARGO_PKG_VERSION").to_owned()),
+            ("kind of posterior and loss", type_name::<(P, L)>().to_owned()),
+        ];
+        values.extend(self.settings.agreed());
+        // Members are not the same everywhere.
+        let digest = if self.state.members.are_per_draw() { String::new() } else { self.digest() };
+        let whole = self.state.members.iter().all(|member| member.optimizer.is_whole());
+        values.extend([
+            ("number of training examples", train.len().to_string()),
+            ("checksum of the training examples", checksum(Some(train))),
+            ("number of validation examples", valid.map_or(0, D::len).to_string()),
+            ("checksum of the validation examples", checksum(valid)),
+            ("length of the run", format!("{length:?}")),
+            ("step to start from", self.state.step.to_string()),
+            ("digest of the parameters", digest),
+            ("presence of the optimiser's state", whole.to_string()),
+        ]);
+        values
     }
 
-    /// Scores predictions with `draws` draws on labelled data, on the ranks of [`fit`](Self::fit).
-    pub fn evaluate<D>(&self, data: &D, draws: usize) -> Result<Vec<Score>>
-    where
-        D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
-    {
-        if let Some(world) = &self.world {
-            self.agree_on(&**world, "examples", data.checksum().unwrap_or_default())?;
-        }
-        self.on_mesh(|mesh, rank| rank.evaluate_on(mesh, data, draws))
-    }
-
-    /// Runs `body` on every rank of the mesh, each with a copy of this trainer. On threads the
-    /// result is that of rank 0; each rank of a job gets its own.
-    pub fn on_mesh<T: Send>(
-        &self,
-        body: impl Fn(&MeshComm, &Self) -> Result<T> + Sync,
-    ) -> Result<T> {
+    /// The ranks of this process, each with what it has of the state. The first one follows the run
+    /// for the callbacks.
+    fn ranks(&mut self, plan: &Plan) -> Vec<Rank<P, L>> {
         let mesh = self.settings.mesh;
-        let threads = self.settings.threads_per_rank();
-        if let Some(world) = &self.world {
-            let (mesh, rank) = (MeshComm::new(mesh, world.clone())?, self.reader());
-            let body = &body;
-            return with_threads(threads, move || body(&mesh, &rank));
+        let members = std::mem::take(&mut self.state.members);
+        let members = members.divide(mesh, self.place.ranks(mesh)).into_iter();
+        let mut ranks: Vec<Rank<P, L>> = members
+            .map(|members| Rank {
+                state: State { members, ..self.state.clone() },
+                loss: self.loss.clone(),
+                plan: plan.clone(),
+                time: self.time,
+                callbacks: Vec::new(),
+            })
+            .collect();
+        ranks[0].callbacks = std::mem::take(&mut self.callbacks);
+        ranks
+    }
+
+    /// Takes the state back from the ranks of this process.
+    fn take_back(&mut self, ranks: Vec<Rank<P, L>>) {
+        let sample_ranks = self.settings.mesh.samples_size();
+        let first = &ranks[0].state;
+        let per_draw = first.members.are_per_draw();
+        self.torn = per_draw && ranks.iter().any(|rank| rank.state.step != first.step);
+        self.state.step = first.step;
+        self.time = ranks[0].time;
+        // Those of one data shard have all members, each once.
+        let holders = if per_draw { sample_ranks } else { 1 };
+        let mut members = Vec::new();
+        for rank in ranks {
+            self.callbacks.extend(rank.callbacks);
+            members.push(rank.state.members);
         }
-        let mut ranks: Vec<Self> = (0..mesh.size()).map(|_| self.reader()).collect();
-        on_threads(threads, ranks.iter_mut().collect(), |world, rank: &mut Self| {
-            body(&MeshComm::new(mesh, world)?, rank)
-        })
-    }
-
-    /// [`evaluate`](Self::evaluate) as one rank of a job.
-    pub fn evaluate_on<D>(&self, mesh: &MeshComm, data: &D, draws: usize) -> Result<Vec<Score>>
-    where
-        D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
-    {
-        let chunk = self.settings.batch;
-        let reading = self.loss.reading();
-        evaluate_on(mesh, &self.posterior, reading, data, draws, self.settings.seed, chunk)
-    }
-
-    fn check(&self, world: usize, examples: usize) -> Result<()> {
-        if !self.optimizer.is_whole() {
-            return Err(Error::Setting(
-                "a run with `shard_optimizer` failed and the optimiser's state with it; restore a \
-                 checkpoint before training goes on"
-                    .to_owned(),
-            ));
-        }
-        self.settings.check(world, examples, self.loss.least_draws(), self.loss.combine())
-    }
-
-    /// The same trainer for another rank on threads, of which only rank 0 has callbacks.
-    fn fork(&self) -> Self {
-        Self { optimizer: self.optimizer.clone(), ..self.reader() }
-    }
-
-    /// The same trainer for a rank that does not train.
-    fn reader(&self) -> Self {
-        Self {
-            world: None,
-            posterior: self.posterior.clone(),
-            loss: self.loss.clone(),
-            settings: self.settings.clone(),
-            optimizer: self.settings.optimizer.build(),
-            step: self.step,
-            time: self.time,
-            notes: self.notes.clone(),
-            callbacks: Vec::new(),
-        }
+        self.state.members = Members::collect(members.into_iter().take(holders));
     }
 }

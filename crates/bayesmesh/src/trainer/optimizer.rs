@@ -84,6 +84,14 @@ impl OptimizerConfig {
         }
     }
 
+    /// Whether this optimiser has a state after its first step.
+    pub(super) fn keeps_state(self) -> bool {
+        match self {
+            Self::Adam { .. } | Self::AdamW { .. } => true,
+            Self::Sgd { momentum, .. } => momentum > 0.0,
+        }
+    }
+
     pub(super) fn build(self) -> Optimizer {
         let adam = |betas, epsilon, decay| {
             Optimizer::Adam(Adam { betas, epsilon, decay }, Moments::default())
@@ -109,7 +117,7 @@ impl OptimizerConfig {
 /// An optimiser with its state. Each acts element by element, so one step on the flat vector is a
 /// step on every tensor.
 #[derive(Clone)]
-pub(super) enum Optimizer {
+pub(crate) enum Optimizer {
     /// Adam and AdamW, as burn-optim has them, in one pass.
     Adam(Adam, Moments),
     /// That of burn-optim.
@@ -127,7 +135,7 @@ const DIVIDED: &str = "divided";
 
 /// The state of an optimiser as named numbers, for checkpoints.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct OptimizerState {
+pub(crate) struct OptimizerState {
     /// Vectors laid out like the trainable numbers, e.g. the moments of Adam.
     pub tensors: BTreeMap<String, Vec<f32>>,
     /// Counters.
@@ -206,6 +214,16 @@ impl Optimizer {
         }
     }
 
+    /// What the vectors of the state are called.
+    fn names(&self) -> Vec<String> {
+        match self {
+            Self::Adam(_, moments) if moments.time == 0 => Vec::new(),
+            Self::Adam(..) => vec![FIRST_MOMENT.to_owned(), SECOND_MOMENT.to_owned()],
+            Self::Sgd(..) | Self::Divided => self.state().tensors.into_keys().collect(),
+        }
+    }
+
+    /// Takes back a state; refuses that of another optimiser.
     pub fn restore(&mut self, saved: OptimizerState, len: usize, device: &Device) -> Result<()> {
         fn unflatten<S: RecordState>(saved: OptimizerState, device: &Device) -> Result<Option<S>> {
             if saved.tensors.is_empty() && saved.counters.is_empty() {
@@ -233,12 +251,17 @@ impl Optimizer {
                 values.len()
             )));
         }
+        let names: Vec<String> = saved.tensors.keys().cloned().collect();
         match self {
             Self::Adam(_, moments) => *moments = moments_of(saved)?,
             Self::Sgd(_, state) => *state = unflatten(saved, device)?.map(Box::new),
             Self::Divided => unreachable!("only a new optimiser is given a state"),
         }
-        Ok(())
+        // Burn passes over what it does not know.
+        match self.names() == names {
+            true => Ok(()),
+            false => Err(another_optimiser()),
+        }
     }
 }
 
@@ -256,7 +279,7 @@ fn moments_of(mut saved: OptimizerState) -> Result<Moments> {
     })
 }
 
-fn another_optimiser() -> Error {
+pub(super) fn another_optimiser() -> Error {
     Error::Mismatch(
         "the saved optimiser state belongs to another optimiser than the one chosen".to_owned(),
     )

@@ -4,29 +4,34 @@ use std::time::Duration;
 
 use bayesmesh_comm::{Mesh, Reduce, share};
 
-use super::{Memory, OptimizerConfig, Schedule};
+use super::{OptimizerConfig, Schedule};
 use crate::error::{Error, Result};
 use crate::loss::{Combine, Exactness};
+
+/// What a rank does with its draws while the summary of all draws is not yet known.
+///
+/// Losses that are a mean over draws need neither: their draws stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Memory {
+    /// Forget each draw and evaluate it again: one more forward pass, the memory of one draw.
+    #[default]
+    Recompute,
+    /// Keep the graphs of all local draws: faster, memory grows with the draws of a rank. Where
+    /// draws share their weights (Monte Carlo dropout) and the network allows it
+    /// ([`Network::STACKS_DRAWS`]) they go through it as one batch.
+    Retain,
+}
 
 /// Which draws see the same augmentation of the batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Augment {
-    /// None: each draw its own. Does not depend on the number of ranks.
+    /// Each draw sees an augmentation of its own, on any number of ranks.
     #[default]
     PerDraw,
-    /// Those of a rank, as in the paper's independent setting.
+    /// All draws of a rank see the same one, as in the paper's independent setting.
     PerRank,
-    /// All, as in the paper's ablation.
+    /// All draws see the same one, as in the paper's ablation.
     Shared,
-}
-
-/// How long a run lasts, counted from its beginning and not from where it is resumed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Length {
-    /// Passes over the training data.
-    Epochs(usize),
-    /// Optimiser steps.
-    Steps(usize),
 }
 
 /// Everything about a run but the network, the loss and the data.
@@ -34,7 +39,8 @@ pub enum Length {
 pub struct Settings {
     /// Draws per step, S, over all ranks.
     pub samples: usize,
-    /// Examples per step, B, over all ranks.
+    /// Examples per step, B, over all ranks. Batches are full: an epoch leaves out what fills none
+    /// ([`Course::left_out`](super::Course::left_out)), other examples each time.
     pub batch: usize,
     /// The seed of all streams.
     pub seed: u64,
@@ -168,20 +174,9 @@ impl Settings {
         ]
     }
 
-    pub(super) fn check(
-        &self,
-        world: usize,
-        examples: usize,
-        least_draws: usize,
-        combine: Combine,
-    ) -> Result<()> {
+    /// Refuses settings that do not go together, or not with so many ranks and this loss.
+    pub(super) fn check(&self, world: usize, least_draws: usize, combine: Combine) -> Result<()> {
         self.mesh.validate(world, self.samples, self.batch)?;
-        if self.batch > examples {
-            return Err(Error::Setting(format!(
-                "a batch of {} cannot be taken from {examples} examples; choose at most {examples}",
-                self.batch
-            )));
-        }
         let ranks = self.mesh.samples_size();
         let (least_held, held_by) = match self.exact || combine.exactness() == Exactness::Linear {
             true => (self.samples, "in all"),

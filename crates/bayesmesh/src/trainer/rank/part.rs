@@ -1,30 +1,29 @@
 //! The optimiser's state and its work, divided among the ranks.
 //!
 //! Each rank owns a range of the flat vector. The gradient is reduce-scattered, each rank adds the
-//! KL's part, clips, steps and keeps moments for its range only, and the new values are gathered.
-//! The ranks are those of the whole world and not of the sample axis only: that divides by all of
-//! them, and the sum over the world is the one that the undivided step needs as well, so that
-//! reproducible sums give its bits by construction.
+//! penalty's part, clips, steps and keeps moments for its range only, and the new values are
+//! gathered. The ranks are all *peers* that have the same numbers ([`exchange`](super::exchange)):
+//! the sum over them is the one that the undivided step needs as well, so that reproducible sums
+//! give its bits by construction.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use bayesmesh_comm::{Communicator, Operation, Reduce, share};
 use burn::tensor::Device;
 
-use super::optimizer::{Optimizer, OptimizerState};
-use super::{Callback, OptimizerConfig, Trainer};
-use crate::checkpoint::Checkpoint;
-use crate::error::{Error, Result};
-use crate::loss::Loss;
-use crate::posterior::Posterior;
-use crate::trainer::Flow;
+use crate::error::Result;
+use crate::posterior::{Posterior, Update};
+use crate::trainer::members::Member;
+use crate::trainer::optimizer::{Optimizer, OptimizerState};
+use crate::trainer::{OptimizerConfig, Settings};
 
 /// Squares are summed over so many elements, at the same places on any number of ranks; then the
 /// sums of the blocks in order. Ranks own whole blocks, so the norm has the same bits on all meshes.
 const BLOCK: usize = 1024;
 
 /// The part of the flat vector that a rank updates: all of it, or a share that it alone has.
-pub(super) struct Part {
+pub struct Part {
     own: Range<usize>,
     /// The length of the flat vector.
     length: usize,
@@ -40,17 +39,64 @@ impl Part {
         Self { own: 0..length, length, padded: length, optimizer: None }
     }
 
+    /// What this rank updates of a member. Where that is divided, the member has no optimiser's
+    /// state until [`complete`](Self::complete), whatever happens.
+    pub fn divide<P: Posterior>(
+        peers: &dyn Communicator,
+        member: &mut Member<P>,
+        settings: &Settings,
+    ) -> Result<Self> {
+        let parameters = member.posterior.parameters();
+        let length = parameters.values().len();
+        if !settings.shard_optimizer {
+            return Ok(Self::whole(length));
+        }
+        let state = std::mem::replace(&mut member.optimizer, Optimizer::Divided).into_state();
+        Self::of(peers, length, state, settings.optimizer, parameters.device())
+    }
+
+    /// Gives a member the optimiser's state of all ranks. Collective.
+    pub fn complete<P: Posterior>(
+        &self,
+        peers: &dyn Communicator,
+        member: &mut Member<P>,
+        config: OptimizerConfig,
+    ) -> Result<()> {
+        if self.is_divided() {
+            member.optimizer = self.gathered(peers, member, config, true)?;
+        }
+        Ok(())
+    }
+
+    /// The optimiser with the state of all ranks, on those that keep it; on the others it is of no
+    /// use. Collective.
+    pub fn gathered<P: Posterior>(
+        &self,
+        peers: &dyn Communicator,
+        member: &Member<P>,
+        config: OptimizerConfig,
+        keep: bool,
+    ) -> Result<Optimizer> {
+        let state = self.gather(peers, keep)?;
+        if !keep {
+            return Ok(Optimizer::Divided);
+        }
+        let mut optimizer = config.build();
+        optimizer.restore(state, self.length, member.posterior.parameters().device())?;
+        Ok(optimizer)
+    }
+
     /// The share of this rank, with its part of the optimiser's state.
     fn of(
-        world: &dyn Communicator,
+        peers: &dyn Communicator,
         length: usize,
         state: OptimizerState,
         config: OptimizerConfig,
         device: &Device,
     ) -> Result<Self> {
-        let blocks = length.div_ceil(BLOCK).div_ceil(world.size());
-        let padded = blocks * BLOCK * world.size();
-        let own = share(padded, world.size(), world.rank());
+        let blocks = length.div_ceil(BLOCK).div_ceil(peers.size());
+        let padded = blocks * BLOCK * peers.size();
+        let own = share(padded, peers.size(), peers.rank());
         let own = own.start.min(length)..own.end.min(length);
         let mut optimizer = config.build();
         optimizer.restore(state.part(own.clone()), own.len(), device)?;
@@ -71,7 +117,7 @@ impl Part {
     /// are unspecified afterwards, and some may follow.
     pub fn reduce_scatter(
         &self,
-        world: &dyn Communicator,
+        peers: &dyn Communicator,
         gradient: &mut Vec<f32>,
         bucket_bytes: usize,
         reduce: Reduce,
@@ -80,11 +126,11 @@ impl Part {
             return Ok(());
         }
         gradient.resize(self.padded, 0.0);
-        let ranks = world.size();
+        let ranks = peers.size();
         let share = self.padded / ranks;
         let width = (bucket_bytes / size_of::<f32>() / ranks).max(1);
         if width >= share {
-            world.reduce_scatter(gradient, reduce)?;
+            peers.reduce_scatter(gradient, reduce)?;
             return Ok(());
         }
         // A bucket has a piece of every rank's share: what a communicator keeps is of its size.
@@ -95,38 +141,38 @@ impl Part {
             for of_rank in gradient.chunks_exact(share) {
                 bucket.extend_from_slice(&of_rank[start..][..width]);
             }
-            let own = world.reduce_scatter(&mut bucket, reduce)?;
-            gradient[world.rank() * share + start..][..width].copy_from_slice(&bucket[own]);
+            let own = peers.reduce_scatter(&mut bucket, reduce)?;
+            gradient[peers.rank() * share + start..][..width].copy_from_slice(&bucket[own]);
         }
         Ok(())
     }
 
-    /// The KL of all ranks and the norm of the whole gradient, from the own part of both.
+    /// The penalty of all ranks and the norm of the whole gradient, from the own part of both.
     pub fn totals(
         &self,
-        world: &dyn Communicator,
-        kl: f64,
+        peers: &dyn Communicator,
+        penalty: f64,
         gradient: &[f32],
         reduce: Reduce,
     ) -> Result<(f64, f64)> {
         let own = gradient.chunks(BLOCK).map(square);
         if !self.is_divided() {
-            return Ok((kl, own.sum::<f64>().sqrt()));
+            return Ok((penalty, own.sum::<f64>().sqrt()));
         }
         let mut totals = vec![0.0; self.length.div_ceil(BLOCK) + 1];
         let first = self.own.start.div_ceil(BLOCK);
         totals[first..].iter_mut().zip(own).for_each(|(total, own)| *total = own);
-        *totals.last_mut().expect("at least one") = kl;
+        *totals.last_mut().expect("at least one") = penalty;
         // Zeros are added to the sum of a block: that is exact in any order.
-        world.all_reduce_f64(&mut totals, Operation::Sum, reduce)?;
-        let kl = totals.pop().expect("at least one");
-        Ok((kl, totals.iter().sum::<f64>().sqrt()))
+        peers.all_reduce_f64(&mut totals, Operation::Sum, reduce)?;
+        let penalty = totals.pop().expect("at least one");
+        Ok((penalty, totals.iter().sum::<f64>().sqrt()))
     }
 
     /// The first element of the whole gradient that is not finite; the same on all ranks.
     pub fn first_not_finite(
         &self,
-        world: &dyn Communicator,
+        peers: &dyn Communicator,
         gradient: &[f32],
     ) -> Result<Option<usize>> {
         let own = gradient.iter().position(|g| !g.is_finite()).map(|at| self.own.start + at);
@@ -134,43 +180,69 @@ impl Part {
             return Ok(own);
         }
         let mut first = [own.map_or(f64::NEG_INFINITY, |index| -(index as f64))];
-        world.all_reduce_f64(&mut first, Operation::Max, Reduce::Fast)?;
+        peers.all_reduce_f64(&mut first, Operation::Max, Reduce::Fast)?;
         Ok(first[0].is_finite().then_some(-first[0] as usize))
     }
 
-    /// Takes the step of `whole`, or of the own share with its own optimiser, and completes the
-    /// values. On an error they are what they were.
-    pub fn step(
+    /// Lets the posterior change the own numbers, and completes them by those of the others. On an
+    /// error they are what they were.
+    pub fn step<P: Posterior>(
         &mut self,
-        world: &dyn Communicator,
-        whole: &mut Optimizer,
-        rate: f64,
-        values: &mut [f32],
+        peers: &dyn Communicator,
+        member: &mut Member<P>,
         mut gradient: Vec<f32>,
-        device: &Device,
+        at: StepAt,
     ) -> Result<()> {
-        let Some(optimizer) = &mut self.optimizer else {
-            whole.step(rate, values, gradient, device);
-            return Ok(());
+        let StepAt { rate, step, seed, index } = at;
+        let Member { posterior, optimizer: whole } = member;
+        let device = posterior.parameters().device().clone();
+        let mut values = posterior.parameters_mut().take_values();
+        let range = self.own.clone();
+        let outcome = match &mut self.optimizer {
+            None => posterior.update(&mut Update {
+                range,
+                values: Arc::make_mut(&mut values).as_mut_slice(),
+                gradient,
+                rate,
+                step,
+                seed,
+                member: index,
+                optimizer: whole,
+                device: &device,
+            }),
+            Some(optimizer) => {
+                let own = gradient[range.clone()].to_vec();
+                // The gradient of the others is of no use any more: its place is that of the new
+                // values.
+                gradient[range.clone()].copy_from_slice(&values[range.clone()]);
+                let changed = posterior.update(&mut Update {
+                    range: range.clone(),
+                    values: &mut gradient[range],
+                    gradient: own,
+                    rate,
+                    step,
+                    seed,
+                    member: index,
+                    optimizer,
+                    device: &device,
+                });
+                changed.and_then(|()| Ok(peers.all_gather_into(&mut gradient)?)).map(|()| {
+                    Arc::make_mut(&mut values).copy_from_slice(&gradient[..self.length]);
+                })
+            }
         };
-        let own = gradient[self.own.clone()].to_vec();
-        // The gradient of the others is of no use any more: its place is that of the new values.
-        let mut updated = std::mem::take(&mut gradient);
-        updated[self.own.clone()].copy_from_slice(&values[self.own.clone()]);
-        optimizer.step(rate, &mut updated[self.own.clone()], own, device);
-        world.all_gather_into(&mut updated)?;
-        values.copy_from_slice(&updated[..self.length]);
-        Ok(())
+        posterior.parameters_mut().set_values(values);
+        outcome
     }
 
     /// The optimiser's state of all ranks, on those that keep it; collective.
-    fn gather(&self, world: &dyn Communicator, keep: bool) -> Result<OptimizerState> {
+    fn gather(&self, peers: &dyn Communicator, keep: bool) -> Result<OptimizerState> {
         let mut state = self.optimizer.as_ref().map(Optimizer::state).unwrap_or_default();
         for values in state.tensors.values_mut() {
             let own = std::mem::take(values);
             let mut all = vec![0.0; self.padded];
             all[self.own.clone()].copy_from_slice(&own);
-            world.all_gather_into(&mut all)?;
+            peers.all_gather_into(&mut all)?;
             if keep {
                 all.truncate(self.length);
                 *values = all;
@@ -196,92 +268,48 @@ fn square(block: &[f32]) -> f64 {
     sums.iter().sum()
 }
 
-impl<P: Posterior, L: Loss> Trainer<P, L> {
-    /// What this rank will update. Where that is divided, the trainer has no optimiser's state
-    /// until [`complete`](Self::complete), whatever happens.
-    pub(super) fn divide(&mut self, world: &dyn Communicator) -> Result<Part> {
-        let parameters = self.posterior.parameters();
-        let length = parameters.values().len();
-        if !self.settings.shard_optimizer {
-            return Ok(Part::whole(length));
-        }
-        let state = std::mem::replace(&mut self.optimizer, Optimizer::Divided).into_state();
-        Part::of(world, length, state, self.settings.optimizer, parameters.device())
-    }
-
-    /// Gives the trainer the optimiser's state of all ranks; collective.
-    pub(super) fn complete(&mut self, world: &dyn Communicator, part: &Part) -> Result<()> {
-        if part.is_divided() {
-            self.optimizer = self.whole(part.gather(world, true)?)?;
-        }
-        Ok(())
-    }
-
-    fn whole(&self, state: OptimizerState) -> Result<Optimizer> {
-        let mut optimizer = self.settings.optimizer.build();
-        let parameters = self.posterior.parameters();
-        optimizer.restore(state, parameters.values().len(), parameters.device())?;
-        Ok(optimizer)
-    }
-
-    /// Calls every callback of this rank, with checkpoints if one of them `wants` any; whether one
-    /// of them wants to stop. Collective where the optimiser is divided.
-    pub(super) fn tell(
-        &mut self,
-        world: &dyn Communicator,
-        part: &Part,
-        wants: impl Fn(&dyn Callback) -> bool,
-        call: impl FnMut(&mut dyn Callback, &dyn Fn() -> Checkpoint) -> Flow,
-    ) -> Result<bool> {
-        if !part.is_divided() {
-            return self.call_callbacks(call);
-        }
-        let wanted = self.callbacks.iter().any(|callback| wants(&**callback));
-        let mut anywhere = [if wanted { 1.0 } else { 0.0 }];
-        world.all_reduce(&mut anywhere, Operation::Max, Reduce::Fast)?;
-        if anywhere[0] > 0.0 {
-            let state = part.gather(world, wanted)?;
-            if wanted {
-                self.optimizer = self.whole(state)?;
-            }
-        }
-        let stop = self.call_callbacks(call);
-        self.optimizer = Optimizer::Divided;
-        stop
-    }
-
-    /// Calls every callback; whether one of them wants to stop.
-    fn call_callbacks(
-        &mut self,
-        mut call: impl FnMut(&mut dyn Callback, &dyn Fn() -> Checkpoint) -> Flow,
-    ) -> Result<bool> {
-        let mut callbacks = std::mem::take(&mut self.callbacks);
-        let unwanted = std::cell::Cell::new(false);
-        let checkpoint = || {
-            unwanted.set(unwanted.get() || !self.optimizer.is_whole());
-            self.checkpoint()
-        };
-        let mut stop = false;
-        for callback in &mut callbacks {
-            stop |= call(&mut **callback, &checkpoint) == Flow::Stop;
-        }
-        let unwanted = unwanted.get();
-        self.callbacks = callbacks;
-        match unwanted {
-            false => Ok(stop),
-            true => Err(Error::Setting(
-                "a callback made a checkpoint after a step for which its `wants_checkpoint` said \
-                 no; with `shard_optimizer` that checkpoint has no optimiser state"
-                    .to_owned(),
-            )),
-        }
-    }
+/// Which step of whom.
+#[derive(Clone, Copy)]
+pub struct StepAt {
+    pub rate: f64,
+    /// Steps done before.
+    pub step: usize,
+    pub seed: u64,
+    /// The number of the member.
+    pub index: usize,
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use bayesmesh_comm::threads;
+    use burn::module::{Module, Param};
+    use burn::tensor::{Tensor, TensorData};
+
+    use super::*;
+    use crate::draw::Draw;
+    use crate::error::Error;
+    use crate::network::Network;
+    use crate::posterior::Point;
+
+    /// Weights without a use.
+    #[derive(Module, Debug)]
+    struct Weights {
+        weights: Param<Tensor<1>>,
+    }
+
+    impl Network for Weights {
+        type Input = Tensor<2>;
+        fn forward(&self, input: Tensor<2>, _: &Draw) -> Tensor<2> {
+            input
+        }
+    }
+
+    fn member() -> Member<Point<Weights>> {
+        let values = TensorData::new(numbers(1), [LENGTH]);
+        let weights = Param::from_tensor(Tensor::from_data(values, &Device::default()));
+        let optimizer = Optimizer::Divided;
+        Member { posterior: Point::new(Weights { weights }), optimizer }
+    }
 
     /// Not a whole number of blocks.
     const LENGTH: usize = 5 * BLOCK + 77;
@@ -302,7 +330,7 @@ mod tests {
             let device = Device::default();
             let empty = OptimizerState::default();
             let mut part = Part::of(world, LENGTH, empty, config, &device)?;
-            let (mut values, mut unused) = (numbers(1), Optimizer::Divided);
+            let mut member = member();
             let mut norm = 0.0;
             for step in 0..2 {
                 // All but the first rank add nothing, so that the sum is the same on any number.
@@ -313,8 +341,14 @@ mod tests {
                 part.reduce_scatter(world, &mut gradient, bucket_bytes, Reduce::Reproducible)?;
                 let own = &gradient[part.own()];
                 (_, norm) = part.totals(world, 0.0, own, Reduce::Reproducible)?;
-                part.step(world, &mut unused, 0.1, &mut values, gradient, &device)?;
+                part.step(
+                    world,
+                    &mut member,
+                    gradient,
+                    StepAt { rate: 0.1, step, seed: 0, index: 0 },
+                )?;
             }
+            let values = member.posterior.parameters().values().to_vec();
             let held = part.optimizer.as_ref().expect("divided").state();
             let lengths = held.tensors.values().map(Vec::len).collect();
             Ok::<_, Error>((part.own(), lengths, norm.to_bits(), values, part.gather(world, true)?))

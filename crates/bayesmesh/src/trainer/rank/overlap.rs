@@ -12,7 +12,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bayesmesh_comm::{BucketReducer, Communicator, Reduce, ReducerTime};
+use bayesmesh_comm::{BucketReducer, Communicator, Reduce, ReducerTime, gather_numbers};
 use bayesmesh_kernels::ops::{Arrived, TapeId, Watcher, backward_watched};
 use burn::module::Module;
 use burn::tensor::Tensor;
@@ -23,7 +23,7 @@ use crate::posterior::{Drawn, Leaf, Parameters, SamplingBackward, numbers};
 
 /// Sums the vectors of a run's steps over ranks, beginning during the backward pass.
 #[derive(Debug)]
-pub(super) struct Overlap(Arc<Mutex<Handover>>);
+pub struct Overlap(Arc<Mutex<Handover>>);
 
 /// What the watched backward pass and the trainer share.
 #[derive(Debug)]
@@ -31,7 +31,8 @@ struct Handover {
     reducer: BucketReducer,
     /// For each slot the most gradients that have arrived at it in one backward pass.
     uses: Vec<usize>,
-    /// In which slots are handed in. Until it is known, after the backward pass.
+    /// The order in which slots are handed in, as soon as it is known. Before, all wait for the end
+    /// of the backward pass.
     order: Option<Vec<usize>>,
     /// The backward pass that runs now, or whose sum is not yet there.
     pass: Option<Pass>,
@@ -56,7 +57,7 @@ struct Pass {
 
 /// What came of a watched backward pass.
 #[derive(Debug)]
-pub(super) struct Watched {
+pub struct Watched {
     /// The sum over draws, its gradients complete.
     pub sum: LastSum,
     /// Whether a part was handed in that was not complete.
@@ -129,9 +130,8 @@ impl Overlap {
         // What it shares with the parameters must be gone before they change.
         let pass = pass.take();
         if let (None, Some(pass)) = (&order, pass) {
-            // Slots are few enough for single precision to count them.
-            let mut agreed: Vec<f32> = pass.order().into_iter().map(|slot| slot as f32).collect();
-            world.broadcast(&mut agreed, 0)?;
+            let slots = pass.order().into_iter().map(|slot| slot as u64).collect::<Vec<_>>();
+            let agreed = gather_numbers(world, &slots)?.swap_remove(0);
             *order = Some(agreed.into_iter().map(|slot| slot as usize).collect());
         }
         Ok(time)

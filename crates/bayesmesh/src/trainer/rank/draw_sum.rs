@@ -6,7 +6,7 @@ use bayesmesh_comm::{Reduce, TreeFold};
 
 /// Sums vectors over the draws of a rank: in place, or by the fixed tree over the draw index.
 #[derive(Debug)]
-pub(super) enum DrawSum {
+pub enum DrawSum {
     Fast(Vec<f32>),
     Reproducible(TreeFold<Vec<f32>>, usize),
 }
@@ -59,7 +59,7 @@ fn add_vectors(mut left: Vec<f32>, right: Vec<f32>) -> Vec<f32> {
 /// The sum over draws while the last one is being added, finished part by part. To the bit what
 /// [`DrawSum::add`] and [`DrawSum::finish`] give.
 #[derive(Debug, Default)]
-pub(super) struct LastSum {
+pub struct LastSum {
     /// What the earlier draws came to, from left to right in the tree.
     earlier: Vec<Vec<f32>>,
     /// To which the last draw is added; where a part is finished, the sum over all.

@@ -6,102 +6,42 @@ use bayesmesh_comm::{MeshComm, Reduce};
 use burn::tensor::{Device, Tensor};
 
 use super::draw_sum::DrawSum;
+use super::exchange::{SumLayout, Tail};
 use super::overlap::{Overlap, Watched};
+use super::work::Work;
 use crate::data::Rows;
 use crate::draw::Draw;
 use crate::error::Result;
 use crate::loss::{Combine, Fold, Loss, pullback};
 use crate::network::Network;
-use crate::posterior::{Drawn, Posterior, Tape};
-
-/// What a rank does with its draws while the summary of all draws is not yet known.
-///
-/// Losses that are a mean over draws need neither: their draws stream.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Memory {
-    /// Forget each draw and evaluate it again: one more forward pass, the memory of one draw.
-    #[default]
-    Recompute,
-    /// Keep the graphs of all local draws: faster, memory grows with the draws of a rank. Where
-    /// draws share their weights (Monte Carlo dropout) and the network allows it
-    /// ([`Network::STACKS_DRAWS`]) they go through it as one batch.
-    Retain,
-}
-
-/// What comes after the gradients and the running statistics in the vector that ranks sum.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Tail {
-    /// The data term of the loss.
-    Loss,
-    /// The Monte Carlo estimate of the KL.
-    Kl,
-    /// How many ranks want to stop.
-    Stop,
-    /// How many ranks handed in gradients too early.
-    TooEarly,
-}
-
-impl Tail {
-    pub const LEN: usize = 4;
-}
-
-/// The layout of the vector that ranks sum: `[gradient | changes of running statistics | tail]`.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct SumLayout {
-    pub values: usize,
-    pub buffers: usize,
-}
-
-impl SumLayout {
-    pub fn of<P: Posterior>(posterior: &P) -> Self {
-        Self {
-            values: posterior.parameters().values().len(),
-            buffers: posterior.parameters().buffers().len(),
-        }
-    }
-
-    pub fn len(self) -> usize {
-        self.values + self.buffers + Tail::LEN
-    }
-
-    pub fn buffers(self) -> Range<usize> {
-        self.values..self.values + self.buffers
-    }
-
-    pub fn tail(self, item: Tail) -> usize {
-        self.values + self.buffers + item as usize
-    }
-}
+use crate::posterior::{Drawn, Parameters, Posterior, Snapshot, Tape};
+use crate::trainer::Memory;
+use crate::trainer::members::Members;
 
 /// One step as one rank sees it: its draws, its rows of the batch, and the ranks beside it.
-pub(super) struct Objective<'a, P: Posterior, L: Loss> {
-    pub posterior: &'a P,
+pub struct Objective<'a, P: Posterior, L: Loss> {
+    pub members: &'a Members<P>,
     pub loss: &'a L,
     pub mesh: &'a MeshComm,
-    /// The draws of this rank, and of all sample ranks.
-    pub draws: Range<usize>,
-    pub samples: usize,
-    /// The rows of this rank within the batch, and the size of the batch.
-    pub rows: Range<usize>,
-    pub batch: usize,
-    pub exact: bool,
-    pub reduce: Reduce,
-    pub memory: Memory,
-    /// Heat over the number of examples: the weight of the KL.
-    pub kl_weight: f64,
-    pub seed: u64,
-    pub step: u32,
+    /// What this rank does of every step.
+    pub work: &'a Work,
+    pub step: usize,
+    /// Heat over the number of examples: the weight of the penalty.
+    pub penalty_weight: f64,
     pub device: &'a Device,
     /// Where gradients are handed in while the last draw back-propagates.
     pub overlap: Option<&'a Overlap>,
 }
 
 /// What a rank contributes to a step.
-pub(super) struct Contribution {
-    /// In the layout of [`SumLayout`]; with an overlap the gradients are handed in already.
-    pub sum: Vec<f32>,
+pub struct Contribution {
+    /// For each member here a vector in the layout of [`SumLayout`]; with an overlap its gradients
+    /// are handed in already.
+    pub sums: Vec<Vec<f32>>,
     /// How many numbers were handed in before the last backward pass ended.
     pub early: usize,
+    /// Whether some of them were not complete, so that the step must be computed again.
+    pub too_early: bool,
 }
 
 /// Draws with their graph: their numbers, the network and their summaries, stacked along the rows.
@@ -112,8 +52,8 @@ struct Evaluated<N> {
 }
 
 impl<P: Posterior, L: Loss> Objective<'_, P, L> {
-    /// This rank's part of the sum over all ranks: gradients of the data term and of a Monte Carlo
-    /// KL, changes of running statistics, loss. `augmented` gives the inputs as a draw sees them,
+    /// This rank's part of the sum over all ranks: gradients of the data term and of a penalty that is
+    /// estimated from draws, changes of running statistics, loss. `augmented` gives the inputs as a draw sees them,
     /// where it sees others than `input`.
     pub fn accumulate(
         &self,
@@ -121,7 +61,13 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
         augmented: impl Fn(&Draw) -> Option<<P::Network as Network>::Input>,
         target: &L::Target,
     ) -> Result<Contribution> {
-        let snapshot = self.posterior.parameters().snapshot();
+        // One for all draws, or one for each.
+        let members = self.members.iter().map(|member| member.posterior.parameters().snapshot());
+        let snapshots: Vec<Snapshot<'_, P::Network>> = members.collect();
+        let snapshot = |draw: usize| match self.members.are_per_draw() {
+            true => &snapshots[draw - self.members.here().start],
+            false => &snapshots[0],
+        };
         let groups = self.groups();
         // Groups are of one size: single draws, or one group of all.
         let stacked = groups[0].len();
@@ -131,7 +77,7 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
         };
         let evaluate = |draws: Range<usize>, tape: Tape| {
             let first = self.draw(draws.start).stacked(draws.len());
-            let drawn = snapshot.draw(&first, tape);
+            let drawn = snapshot(draws.start).draw(&first, tape);
             let augmented = draws.clone().map(|draw| augmented(&self.draw(draw)));
             let augmented: Vec<_> = augmented.collect();
             let output = if augmented.iter().all(Option::is_none) {
@@ -152,20 +98,30 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
     /// The local draws in the groups that go through the network together: one by one, or all at
     /// once where the posterior allows it and nothing depends on their being apart.
     fn groups(&self) -> Vec<Range<usize>> {
+        let Work { settings, draws, .. } = self.work;
+        let parameters = self.members.any().parameters();
         let together = P::Network::STACKS_DRAWS
-            && self.memory == Memory::Retain
-            && self.posterior.draws_share_weights()
-            && self.reduce == Reduce::Fast
-            && self.posterior.parameters().buffers().is_empty();
+            && settings.memory == Memory::Retain
+            && settings.reduce == Reduce::Fast
+            && !self.members.are_per_draw()
+            && parameters.is_certain()
+            && parameters.buffers().is_empty();
         match together {
-            true => vec![self.draws.clone()],
-            false => self.draws.clone().map(|draw| draw..draw + 1).collect(),
+            true => vec![draws.clone()],
+            false => draws.clone().map(|draw| draw..draw + 1).collect(),
         }
     }
 
     fn draw(&self, index: usize) -> Draw {
-        let draw = Draw::new(self.seed, self.step, index as u32).with_rows(self.rows.clone());
-        self.posterior.adapt(draw)
+        let Work { settings, rows, .. } = self.work;
+        let draw = Draw::new(settings.seed, self.step as u32, index as u32).with_rows(rows.clone());
+        self.members.of_draw(index).adapt(draw)
+    }
+
+    /// What the gradient of a member is multiplied by: that of the mean over draws for numbers that
+    /// all draws share, S times as much for those of one draw.
+    fn factor(&self) -> f64 {
+        if self.members.are_per_draw() { self.work.settings.samples as f64 } else { 1.0 }
     }
 
     /// A mean over draws: each forwards and backwards on its own.
@@ -175,11 +131,12 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
         evaluate: impl Fn(Range<usize>, Tape) -> Evaluated<P::Network>,
         target: &L::Target,
     ) -> Contribution {
-        let weight = 1.0 / (self.samples as f64 * self.batch as f64);
+        let factor = self.factor();
+        let weight = factor / self.work.cells();
         self.sum_over(groups, |draws| {
             let Evaluated { draws, drawn, summary } = evaluate(draws.clone(), Tape::Recording);
             let scalar = self.loss.value(summary, 1, target).sum() * weight as f32;
-            Term { draws, drawn, loss: to_number(&scalar), scalar }
+            Term { draws, drawn, loss: to_number(&scalar) / factor as f32, scalar }
         })
     }
 
@@ -190,11 +147,12 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
         evaluate: impl Fn(Range<usize>, Tape) -> Evaluated<P::Network>,
         target: &L::Target,
     ) -> Result<Contribution> {
+        let Work { settings, draws: own, .. } = self.work;
         let mut fold = Fold::new(self.loss.combine());
         let mut retained = Vec::new();
         for draws in groups {
             let count = draws.len();
-            match self.memory {
+            match settings.memory {
                 Memory::Recompute => {
                     fold.push(evaluate(draws.clone(), Tape::Paused).summary, count)
                 }
@@ -205,28 +163,32 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
                 }
             }
         }
-        let others = self.exact.then_some(&*self.mesh.samples);
-        let combined = fold.finish(others, self.reduce)?;
+        let others = settings.exact.then_some(&*self.mesh.samples);
+        let combined = fold.finish(others, settings.reduce)?;
         let combined = Tensor::<2>::from_data(combined, &self.device.clone().without_autodiff());
 
         // In exact mode all sample ranks hold the same value and its gradient g = ∂L/∂R; in local
         // mode each holds that of its own draws, weighted by their share.
-        let (combined_draws, weight) = match self.exact {
-            true => (self.samples, 1.0),
-            false => (self.draws.len(), self.draws.len() as f64 / self.samples as f64),
+        let (combined_draws, weight) = match settings.exact {
+            true => (settings.samples, 1.0),
+            false => (own.len(), own.len() as f64 / settings.samples as f64),
         };
         let leaf = combined.clone().autodiff().require_grad();
         let rows = self.loss.value(leaf.clone(), combined_draws, target);
-        let value = rows.sum() * (weight / self.batch as f64) as f32;
-        let counts_here = !self.exact || self.mesh.coordinates.sample == 0;
+        let value = rows.sum() * (weight / settings.batch as f64) as f32;
+        let counts_here = !settings.exact || self.mesh.coordinates.sample == 0;
         let mut loss = if counts_here { to_number(&value) } else { 0.0 };
         let gradient = leaf.grad(&value.backward()).unwrap_or_else(|| combined.zeros_like());
+        let gradient = match self.members.are_per_draw() {
+            true => gradient * self.factor() as f32,
+            false => gradient,
+        };
 
         let mut retained = retained.into_iter();
         Ok(self.sum_over(groups, |draws| {
             let Evaluated { draws, drawn, summary } =
                 retained.next().unwrap_or_else(|| evaluate(draws.clone(), Tape::Recording));
-            let first = if self.exact { 0 } else { self.draws.start };
+            let first = if settings.exact { 0 } else { own.start };
             let weights = pullback(
                 self.loss.combine(),
                 gradient.clone(),
@@ -240,64 +202,84 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
         }))
     }
 
-    /// Adds up what groups of draws give; the last one hands it in where there is an overlap.
+    /// Adds up what groups of draws give: for all of them, or for each member on its own.
     fn sum_over(
         &self,
         groups: &[Range<usize>],
         mut term: impl FnMut(&Range<usize>) -> Term<P::Network>,
     ) -> Contribution {
-        let layout = SumLayout::of(self.posterior);
-        let parameters = self.posterior.parameters();
-        let mut sum = DrawSum::new(self.reduce, layout.len());
+        let layout = SumLayout::of(self.members.any());
+        let add = |term: Term<P::Network>, into: &mut [f32]| {
+            let parameters = self.members.of_draw(term.draws.start).parameters();
+            self.add_scalars(&term, into);
+            term.drawn.add_gradients(parameters, term.scalar.backward(), into);
+            self.add_buffers(&term.drawn, parameters, into);
+        };
+        if self.members.are_per_draw() {
+            let sums = groups.iter().map(|draws| {
+                let mut sum = vec![0.0; layout.len()];
+                add(term(draws), &mut sum);
+                sum
+            });
+            return Contribution { sums: sums.collect(), early: 0, too_early: false };
+        }
+        let mut sum = DrawSum::new(self.work.settings.reduce, layout.len());
         let (last, others) = match (self.overlap, groups.split_last()) {
             (Some(overlap), Some((last, others))) => (Some((overlap, last)), others),
             _ => (None, groups),
         };
         for draws in others {
             let term = term(draws);
-            sum.add(|into| {
-                self.add_scalars(&term, into);
-                term.drawn.add_gradients(parameters, term.scalar.backward(), into);
-                self.add_buffers(&term, into);
-            });
+            sum.add(|into| add(term, into));
         }
-        let Some((overlap, draws)) = last else {
-            return Contribution { sum: sum.finish(), early: 0 };
-        };
-        let term = term(draws);
-        let mut sum = sum.last();
-        self.add_scalars(&term, &mut sum.own);
-        let scalar = term.scalar.clone();
-        let Watched { mut sum, too_early, early } =
-            overlap.backward(parameters, &term.drawn, scalar, sum);
-        self.add_buffers(&term, &mut sum.own);
-        sum.finish(layout.values..layout.len());
-        sum.own[layout.tail(Tail::TooEarly)] = if too_early { 1.0 } else { 0.0 };
-        Contribution { sum: sum.own, early }
+        match last {
+            None => Contribution { sums: vec![sum.finish()], early: 0, too_early: false },
+            Some((overlap, draws)) => self.hand_in(overlap, term(draws), sum),
+        }
     }
 
-    /// Adds what is known before the backward pass: the loss, and the Monte Carlo KL with its
+    /// Adds what the last draws give to the sum over all and hands it in, part by part as soon as it
+    /// is known.
+    fn hand_in(&self, overlap: &Overlap, term: Term<P::Network>, sum: DrawSum) -> Contribution {
+        let posterior = self.members.any();
+        let (layout, parameters) = (SumLayout::of(posterior), posterior.parameters());
+        let mut sum = sum.last();
+        self.add_scalars(&term, &mut sum.own);
+        let Watched { mut sum, too_early, early } =
+            overlap.backward(parameters, &term.drawn, term.scalar, sum);
+        self.add_buffers(&term.drawn, parameters, &mut sum.own);
+        sum.finish(layout.values..layout.len());
+        Contribution { sums: vec![sum.own], early, too_early }
+    }
+
+    /// Adds what is known before the backward pass: the loss, and the penalty of draws with its
     /// gradient. It comes first because a slot is complete when its gradient has arrived.
     fn add_scalars(&self, term: &Term<P::Network>, into: &mut [f32]) {
-        let layout = SumLayout::of(self.posterior);
+        let layout = SumLayout::of(self.members.any());
         into[layout.tail(Tail::Loss)] += term.loss;
-        // The Monte Carlo KL of a draw belongs to no row: the first data shard adds it.
+        // The penalty of a draw belongs to no row: the first data shard adds it.
         if self.mesh.coordinates.data == 0 {
-            let weight = self.kl_weight / self.samples as f64;
-            for draw in term.draws.clone().map(|draw| self.draw(draw)) {
+            let samples = self.work.settings.samples as f64;
+            let weight = self.penalty_weight * self.factor() / samples;
+            for index in term.draws.clone() {
+                let (posterior, draw) = (self.members.of_draw(index), self.draw(index));
                 let gradient = &mut into[..layout.values];
-                let kl = self.posterior.kl_of_draw(&draw, weight as f32, gradient);
-                into[layout.tail(Tail::Kl)] += (kl / self.samples as f64) as f32;
+                let penalty = posterior.penalty_of_draw(&draw, weight as f32, gradient);
+                into[layout.tail(Tail::Penalty)] += (penalty / samples) as f32;
             }
         }
     }
 
     /// Adds the changes of running statistics.
-    fn add_buffers(&self, term: &Term<P::Network>, into: &mut [f32]) {
-        let layout = SumLayout::of(self.posterior);
-        let share = self.rows.len() as f64 / (self.samples as f64 * self.batch as f64);
-        let parameters = self.posterior.parameters();
-        term.drawn.add_buffers(parameters, share as f32, &mut into[layout.buffers()]);
+    fn add_buffers(
+        &self,
+        drawn: &Drawn<P::Network>,
+        parameters: &Parameters<P::Network>,
+        into: &mut [f32],
+    ) {
+        let layout = SumLayout::of(self.members.any());
+        let share = self.work.rows.len() as f64 * self.factor() / self.work.cells();
+        drawn.add_buffers(parameters, share as f32, &mut into[layout.buffers()]);
     }
 }
 

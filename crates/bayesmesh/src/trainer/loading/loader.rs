@@ -18,7 +18,7 @@ use crate::data::{Batches, Dataset};
 use crate::error::{Error, Result};
 
 /// A rank's part of the batch of a step.
-pub(super) struct Loaded<D: Dataset> {
+pub struct Loaded<D: Dataset> {
     /// The numbers of the examples.
     pub rows: Arc<[usize]>,
     pub input: D::Input,
@@ -28,7 +28,7 @@ pub(super) struct Loaded<D: Dataset> {
 /// Where a rank gets its part of the batches from. Every rank takes every step once, in order.
 ///
 /// In one process that is a [`Loader`], in a job a [`NodeFeed`](super::node_feed::NodeFeed).
-pub(super) trait Feed<D: Dataset> {
+pub trait Feed<D: Dataset> {
     /// The rank's part of the batch of a step, or why it could not be loaded.
     fn take(&self, step: usize) -> Result<Loaded<D>>;
 
@@ -38,7 +38,7 @@ pub(super) trait Feed<D: Dataset> {
 }
 
 /// What a loader loads.
-pub(super) struct Load<'a, D> {
+pub struct Load<'a, D> {
     pub data: &'a D,
     pub device: Device,
     /// The steps to load.
@@ -57,7 +57,7 @@ pub(super) struct Load<'a, D> {
 
 /// The steps of one of several that take turns.
 #[derive(Clone, Debug)]
-pub(super) struct Turns {
+pub struct Turns {
     /// From the first of its own to the end of the run.
     steps: Range<usize>,
     /// How many take turns.
@@ -85,7 +85,7 @@ impl Portion {
 
 /// What of the batches of a data shard one loader is to load.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Portion {
+pub enum Portion {
     All,
     /// Every batch whose turn it is.
     Turn {
@@ -101,7 +101,7 @@ pub(super) enum Portion {
 
 /// Loading that takes less than this is not worth waking a thread for, which costs the ranks some
 /// tens of microseconds where all cores are busy.
-pub(super) const QUICK: Duration = Duration::from_micros(100);
+pub const QUICK: Duration = Duration::from_micros(100);
 
 /// How many batches are loaded to find out how long that takes.
 const TRIALS: usize = 3;
@@ -112,7 +112,7 @@ const TRIALS: usize = 3;
 /// are takers, so that ranks that share what is loaded have as many hands to load it as if each
 /// loaded for itself. Where it is quick, the rank that is first done with its part of a step loads
 /// the next batch, which takes the place of waiting for the others.
-pub(super) struct Loader<'a, D: Dataset> {
+pub struct Loader<'a, D: Dataset> {
     load: Load<'a, D>,
     order: Mutex<Batches>,
     queue: Mutex<Queue<D>>,
@@ -124,9 +124,9 @@ pub(super) struct Loader<'a, D: Dataset> {
 
 /// The batches of steps one after another.
 struct Queue<D: Dataset> {
-    /// The step of the first slot.
+    /// The step of the first one.
     first: usize,
-    slots: VecDeque<Slot<D>>,
+    stages: VecDeque<Stage<D>>,
     /// Whether the last batch was quickly loaded.
     quick: bool,
     /// Whether nobody will take any more.
@@ -134,7 +134,7 @@ struct Queue<D: Dataset> {
 }
 
 /// What there is of the batch of a step.
-enum Slot<D: Dataset> {
+enum Stage<D: Dataset> {
     Loading,
     Ready {
         rows: Arc<[usize]>,
@@ -151,7 +151,12 @@ impl<'a, D: Dataset> Loader<'a, D> {
         Self {
             load,
             order: Mutex::new(batches),
-            queue: Mutex::new(Queue { first, slots: VecDeque::new(), quick: false, closed: false }),
+            queue: Mutex::new(Queue {
+                first,
+                stages: VecDeque::new(),
+                quick: false,
+                closed: false,
+            }),
             loaded: Condvar::new(),
             wanted: Condvar::new(),
         }
@@ -163,7 +168,7 @@ impl<'a, D: Dataset> Loader<'a, D> {
         let mut quickest = [f64::INFINITY];
         for step in (self.load.steps.steps.clone()).take(TRIALS) {
             let started = Instant::now();
-            if let Slot::Failed(error) = self.fetch(step) {
+            if let Stage::Failed(error) = self.fetch(step) {
                 return Err(error);
             }
             quickest[0] = started.elapsed().as_secs_f64().min(quickest[0]);
@@ -185,12 +190,12 @@ impl<'a, D: Dataset> Loader<'a, D> {
         &self.load.device
     }
 
-    /// The step after the last slot.
+    /// The step after the last of them.
     fn next(&self, queue: &Queue<D>) -> usize {
-        queue.first + queue.slots.len() * self.load.steps.all
+        queue.first + queue.stages.len() * self.load.steps.all
     }
 
-    /// Where the slot of a step is.
+    /// Where that of a step is.
     fn index(&self, queue: &Queue<D>, step: usize) -> usize {
         (step - queue.first) / self.load.steps.all
     }
@@ -211,7 +216,7 @@ impl<'a, D: Dataset> Loader<'a, D> {
         let ahead = self.load.ahead.max(1) + self.threads() - 1;
         loop {
             let idle = |queue: &mut Queue<D>| {
-                let room = queue.slots.len() < ahead && self.has(self.next(queue));
+                let room = queue.stages.len() < ahead && self.has(self.next(queue));
                 !queue.closed && (queue.quick || !room)
             };
             let queue = self.wanted.wait_while(lock(&self.queue), idle);
@@ -223,17 +228,17 @@ impl<'a, D: Dataset> Loader<'a, D> {
         }
     }
 
-    /// Loads the step after the last slot.
+    /// Loads the step after the last of them.
     fn load_next<'q>(&'q self, mut queue: MutexGuard<'q, Queue<D>>) -> MutexGuard<'q, Queue<D>> {
         let step = self.next(&queue);
-        queue.slots.push_back(Slot::Loading);
+        queue.stages.push_back(Stage::Loading);
         drop(queue);
         let started = Instant::now();
-        let slot = self.fetch(step);
+        let stage = self.fetch(step);
         let quick = started.elapsed() < QUICK;
         let mut queue = lock(&self.queue);
         let index = self.index(&queue, step);
-        queue.slots[index] = slot;
+        queue.stages[index] = stage;
         if queue.quick && !quick {
             self.wanted.notify_all();
         }
@@ -242,7 +247,7 @@ impl<'a, D: Dataset> Loader<'a, D> {
         queue
     }
 
-    fn fetch(&self, step: usize) -> Slot<D> {
+    fn fetch(&self, step: usize) -> Stage<D> {
         let Load { data, device, delay, takers, part: (own, all), .. } = &self.load;
         let rows = self.rows(step);
         let rows: Arc<[usize]> = rows[share(rows.len(), *all, *own)].into();
@@ -250,9 +255,9 @@ impl<'a, D: Dataset> Loader<'a, D> {
             std::thread::sleep(delay.saturating_mul(rows.len() as u32));
         }
         match catch_unwind(AssertUnwindSafe(|| data.batch(&rows, device))) {
-            Ok(Ok(batch)) => Slot::Ready { rows, batch, takers: *takers },
-            Ok(Err(error)) => Slot::Failed(error),
-            Err(payload) => Slot::Failed(Error::Rank(format!(
+            Ok(Ok(batch)) => Stage::Ready { rows, batch, takers: *takers },
+            Ok(Err(error)) => Stage::Failed(error),
+            Err(payload) => Stage::Failed(Error::Rank(format!(
                 "loading the batch of step {step} panicked: {}",
                 panic_message(&*payload)
             ))),
@@ -273,27 +278,27 @@ impl<D: Dataset> Feed<D> for Loader<'_, D> {
         }
         let loading = |queue: &mut Queue<D>| {
             let index = self.index(queue, step);
-            matches!(queue.slots[index], Slot::Loading)
+            matches!(queue.stages[index], Stage::Loading)
         };
         let queue = self.loaded.wait_while(queue, loading);
         let mut queue = queue.unwrap_or_else(PoisonError::into_inner);
         let index = self.index(&queue, step);
-        let (rows, (input, target)) = match &mut queue.slots[index] {
-            Slot::Ready { rows, batch, takers } if *takers > 1 => {
+        let (rows, (input, target)) = match &mut queue.stages[index] {
+            Stage::Ready { rows, batch, takers } if *takers > 1 => {
                 *takers -= 1;
                 (rows.clone(), batch.clone())
             }
-            Slot::Failed(error) => return Err(error.clone()),
-            // The last to take it. Ranks take in order, so it is the first slot.
-            _ => match queue.slots.pop_front() {
-                Some(Slot::Ready { rows, batch, .. }) => {
+            Stage::Failed(error) => return Err(error.clone()),
+            // The last to take it. Ranks take in order, so it is the first one.
+            _ => match queue.stages.pop_front() {
+                Some(Stage::Ready { rows, batch, .. }) => {
                     queue.first += self.load.steps.all;
                     if !queue.quick {
                         self.wanted.notify_one();
                     }
                     (rows, batch)
                 }
-                _ => unreachable!("waited for a slot that is ready"),
+                _ => unreachable!("waited until it was ready"),
             },
         };
         Ok(Loaded { rows, input, target })
@@ -301,14 +306,14 @@ impl<D: Dataset> Feed<D> for Loader<'_, D> {
 
     fn pause(&self) {
         let queue = lock(&self.queue);
-        if queue.quick && queue.slots.is_empty() && self.has(queue.first) {
+        if queue.quick && queue.stages.is_empty() && self.has(queue.first) {
             drop(self.load_next(queue));
         }
     }
 }
 
 /// Runs `body` while the loaders load in the background; they stop when it ends, however it does.
-pub(super) fn while_loading<D: Dataset, T>(
+pub fn while_loading<D: Dataset, T>(
     loaders: &[Loader<'_, D>],
     body: impl FnOnce() -> Result<T>,
 ) -> Result<T> {

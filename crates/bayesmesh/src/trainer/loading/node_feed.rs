@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 ///
 /// Every batch is loaded once on a node then, in the background, and each rank has the time of
 /// several steps for a whole one.
-pub(super) struct NodeFeed<'a, D: Dataset> {
+pub struct NodeFeed<'a, D: Dataset> {
     loader: Loader<'a, D>,
     portion: Portion,
     shared: Option<NodeShared>,

@@ -1,0 +1,225 @@
+//! What a run is at some step: what checkpoints keep.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use bayesmesh_comm::Communicator;
+
+use super::OptimizerConfig;
+use super::members::Members;
+use super::optimizer::{OptimizerState, another_optimiser};
+use crate::checkpoint::{Checkpoint, Group, NamedTensor, broadcast};
+use crate::error::{Error, Result};
+use crate::posterior::Posterior;
+
+/// What the names of a posterior's own state begin with among those of the optimiser's.
+const POSTERIOR: &str = "posterior.";
+
+/// The state of a run, as far as it is in one place.
+#[derive(Clone)]
+pub(super) struct State<P> {
+    pub members: Members<P>,
+    /// Steps done.
+    pub step: usize,
+    pub seed: u64,
+    /// What checkpoints say beside the state.
+    pub notes: BTreeMap<String, String>,
+}
+
+/// Where a member's tensors begin with its number, this is what they begin with.
+fn prefix(per_draw: bool, index: usize) -> String {
+    if per_draw { format!("member.{index}.") } else { String::new() }
+}
+
+impl<P: Posterior> State<P> {
+    /// A copy of what is here. A checkpoint of all members if all are.
+    pub fn checkpoint(&self) -> Checkpoint {
+        let mut checkpoint = Checkpoint {
+            step: self.step as u64,
+            seed: self.seed,
+            metadata: self.notes.clone(),
+            ..Checkpoint::default()
+        };
+        let per_draw = self.members.are_per_draw();
+        for (index, member) in self.members.here().zip(self.members.iter()) {
+            let prefix = prefix(per_draw, index);
+            let own = |tensors: Vec<NamedTensor>| {
+                let named =
+                    |t: NamedTensor| NamedTensor { name: format!("{prefix}{}", t.name), ..t };
+                tensors.into_iter().map(named).collect::<Vec<_>>()
+            };
+            let parameters = member.posterior.parameters();
+            let OptimizerState { tensors, counters } = member.optimizer.state();
+            let state = member.posterior.state().into_iter();
+            let state = state.map(|t| NamedTensor { name: format!("{POSTERIOR}{}", t.name), ..t });
+            checkpoint.parameters.extend(own(parameters.named_values()));
+            checkpoint.buffers.extend(own(parameters.named_buffers()));
+            let flat = |(name, values): (String, Vec<f32>)| NamedTensor {
+                name,
+                shape: vec![values.len()],
+                values,
+            };
+            checkpoint.optimizer.extend(own(tensors.into_iter().map(flat).chain(state).collect()));
+            let counters = counters.into_iter().map(|(name, n)| (format!("{prefix}{name}"), n));
+            checkpoint.counters.extend(counters);
+        }
+        checkpoint
+    }
+
+    /// The digest of the parameters that are here, without making the rest of a checkpoint.
+    pub fn digest(&self) -> String {
+        let per_draw = self.members.are_per_draw();
+        let members = self.members.here().zip(self.members.iter());
+        let parameters = members.flat_map(|(index, member)| {
+            let prefix = prefix(per_draw, index);
+            let tensors = member.posterior.parameters().named_values().into_iter();
+            tensors.map(move |t| NamedTensor { name: format!("{prefix}{}", t.name), ..t })
+        });
+        Checkpoint { parameters: parameters.collect(), ..Checkpoint::default() }.digest()
+    }
+
+    /// The checkpoint of all members on the ranks that `keep` it. Collective along the sample axis
+    /// where members are on several ranks of it.
+    pub fn gathered(&self, samples: &dyn Communicator, keep: bool) -> Result<Option<Checkpoint>> {
+        if self.members.are_all_here() {
+            return Ok(keep.then(|| self.checkpoint()));
+        }
+        let mut all: Option<Checkpoint> = None;
+        for root in 0..samples.size() {
+            let own = (root == samples.rank()).then(|| self.checkpoint());
+            let part = broadcast(samples, own, root)?;
+            match &mut all {
+                _ if !keep => {}
+                None => all = Some(part),
+                Some(all) => {
+                    all.parameters.extend(part.parameters);
+                    all.buffers.extend(part.buffers);
+                    all.optimizer.extend(part.optimizer);
+                    all.counters.extend(part.counters);
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// Continues from a checkpoint of all members. On an error nothing is changed.
+    pub fn restore(
+        &mut self,
+        checkpoint: Checkpoint,
+        path: &Path,
+        config: OptimizerConfig,
+    ) -> Result<()> {
+        if checkpoint.seed != self.seed {
+            return Err(Error::Setting(format!(
+                "{} is of a run with seed {}, this one has {}; a run continues with its own seed",
+                path.display(),
+                checkpoint.seed,
+                self.seed
+            )));
+        }
+        let structure = self.members.any().parameters();
+        self.expect(&checkpoint, path, Group::Parameters, structure.named_values())?;
+        self.expect(&checkpoint, path, Group::Buffers, structure.named_buffers())?;
+
+        let step = checkpoint.step as usize;
+        let mut members = self.members.with_new_optimizers(config);
+        let mut saved = Saved::new(checkpoint, members.total());
+        let per_draw = members.are_per_draw();
+        for (index, member) in members.here().zip(members.iter_mut()) {
+            let part = saved.take(per_draw, index);
+            let parameters = member.posterior.parameters_mut();
+            parameters.restore(&part.parameters, &part.buffers)?;
+            let (len, device) = (parameters.values().len(), parameters.device().clone());
+            let saved_any =
+                !(part.optimizer.tensors.is_empty() && part.optimizer.counters.is_empty());
+            if step > 0 && config.keeps_state() != saved_any {
+                return Err(another_optimiser());
+            }
+            member.optimizer.restore(part.optimizer, len, &device)?;
+            member.posterior.restore_state(part.posterior)?;
+        }
+        self.members = members;
+        self.step = step;
+        Ok(())
+    }
+
+    /// Refuses a checkpoint whose group is not `own` for each member.
+    fn expect(
+        &self,
+        checkpoint: &Checkpoint,
+        path: &Path,
+        group: Group,
+        own: Vec<NamedTensor>,
+    ) -> Result<()> {
+        let per_draw = self.members.are_per_draw();
+        let of_member = |index| {
+            let prefix = prefix(per_draw, index);
+            own.iter().map(move |t| (format!("{prefix}{}", t.name), t.shape.clone()))
+        };
+        let expected: Vec<_> = (0..self.members.total()).flat_map(of_member).collect();
+        Ok(checkpoint.expect(path, group, &expected)?)
+    }
+}
+
+/// A checkpoint, taken apart member by member.
+struct Saved {
+    parameters: Vec<f32>,
+    buffers: Vec<f32>,
+    optimizer: Vec<NamedTensor>,
+    counters: BTreeMap<String, u64>,
+    members: usize,
+}
+
+/// What a checkpoint has of one member.
+struct SavedMember {
+    parameters: Vec<f32>,
+    buffers: Vec<f32>,
+    optimizer: OptimizerState,
+    posterior: Vec<NamedTensor>,
+}
+
+impl Saved {
+    fn new(checkpoint: Checkpoint, members: usize) -> Self {
+        let flat = |tensors: Vec<NamedTensor>| -> Vec<f32> {
+            tensors.into_iter().flat_map(|tensor| tensor.values).collect()
+        };
+        Self {
+            parameters: flat(checkpoint.parameters),
+            buffers: flat(checkpoint.buffers),
+            optimizer: checkpoint.optimizer,
+            counters: checkpoint.counters,
+            members,
+        }
+    }
+
+    fn take(&mut self, per_draw: bool, index: usize) -> SavedMember {
+        let part = |values: &[f32]| {
+            let len = values.len() / self.members.max(1);
+            values[index * len..][..len].to_vec()
+        };
+        let prefix = prefix(per_draw, index);
+        let own = |name: &str| name.strip_prefix(&prefix).map(str::to_owned);
+        let mut optimizer = OptimizerState::default();
+        let mut posterior = Vec::new();
+        for tensor in &mut self.optimizer {
+            let Some(name) = own(&tensor.name) else { continue };
+            // Nobody else needs them: they are moved.
+            let values = std::mem::take(&mut tensor.values);
+            match name.strip_prefix(POSTERIOR) {
+                Some(name) => {
+                    let shape = tensor.shape.clone();
+                    posterior.push(NamedTensor { name: name.to_owned(), shape, values });
+                }
+                None => _ = optimizer.tensors.insert(name, values),
+            }
+        }
+        optimizer.counters =
+            self.counters.iter().filter_map(|(name, n)| Some((own(name)?, *n))).collect();
+        SavedMember {
+            parameters: part(&self.parameters),
+            buffers: part(&self.buffers),
+            optimizer,
+            posterior,
+        }
+    }
+}
