@@ -5,8 +5,9 @@ use bayesmesh_comm::{CommError, MeshError};
 use crate::checkpoint::CheckpointError;
 use crate::metrics::MetricError;
 
-/// Error of the library.
-#[derive(Debug, Clone, thiserror::Error)]
+/// Error of the library. `{:?}` is its text too, so that `fn main() -> bayesmesh::Result<()>` tells
+/// what to do.
+#[derive(Clone, thiserror::Error)]
 pub enum Error {
     /// The mesh does not fit the ranks, the draws or the batch.
     #[error(transparent)]
@@ -52,6 +53,8 @@ pub enum Error {
     #[error("{0}")]
     Rank(String),
 }
+
+bayesmesh_comm::debug_is_display!(Error);
 
 /// Result of the library.
 pub type Result<T> = std::result::Result<T, Error>;
