@@ -41,7 +41,7 @@ pub enum Error {
         what: String,
     },
 
-    /// Values to restore do not fit the network.
+    /// Values to restore, or targets, do not fit the network.
     #[error("{0}")]
     Mismatch(String),
 
