@@ -15,6 +15,7 @@ mod mc_dropout;
 mod mean_field;
 mod parameters;
 mod point;
+mod randomness;
 mod slot;
 
 pub use bayesmesh_kernels::gaussian::{Prior, Scale};
@@ -23,6 +24,7 @@ pub use mc_dropout::McDropout;
 pub use mean_field::{InitialStd, Kl, MeanField};
 pub use parameters::{Drawn, Parameters, Snapshot, Tape};
 pub use point::Point;
+pub use randomness::foreign_randomness;
 pub(crate) use slot::to_vec;
 pub use slot::{Family, Slot};
 
