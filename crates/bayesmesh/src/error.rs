@@ -1,5 +1,8 @@
 //! What can go wrong, in words that say what to do.
 
+use std::error::Error as StdError;
+use std::sync::Arc;
+
 use bayesmesh_comm::{CommError, MeshError};
 
 use crate::checkpoint::CheckpointError;
@@ -49,12 +52,23 @@ pub enum Error {
     #[error("data: {0}")]
     Data(String),
 
+    /// What follows the run failed, in a way of its own ([`Error::callback`]).
+    #[error(transparent)]
+    Callback(Arc<dyn StdError + Send + Sync>),
+
     /// A rank panicked or left; the message is about the first one.
     #[error("{0}")]
     Rank(String),
 }
 
 bayesmesh_comm::debug_is_display!(Error);
+
+impl Error {
+    /// The error of a [`Callback`](crate::trainer::Callback), or a text, as one of the library.
+    pub fn callback(error: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self::Callback(error.into().into())
+    }
+}
 
 /// Result of the library.
 pub type Result<T> = std::result::Result<T, Error>;

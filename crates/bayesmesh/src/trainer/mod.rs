@@ -5,7 +5,7 @@
 //! gradient. The closed-form KL is added once after it, the norm clipped, and every rank takes the
 //! same optimiser step, so that the parameters stay equal without being sent.
 
-mod callback;
+mod callbacks;
 mod draw_sum;
 mod fit;
 mod loader;
@@ -19,7 +19,10 @@ mod schedule;
 mod settings;
 mod world;
 
-pub use callback::{Callback, EpochReport, Flow, StepReport, Time};
+pub use callbacks::{
+    Best, BestCheckpoint, Callback, EarlyStopping, EpochReport, Flow, Kept, Progress, StepReport,
+    Time,
+};
 pub use objective::Memory;
 pub use optimizer::OptimizerConfig;
 pub use schedule::Schedule;

@@ -11,6 +11,7 @@ use std::ops::Range;
 use bayesmesh_comm::{Communicator, Operation, Reduce, share};
 use burn::tensor::Device;
 
+use super::callbacks::Answers;
 use super::optimizer::{Optimizer, OptimizerState};
 use super::{Callback, OptimizerConfig, Trainer};
 use crate::checkpoint::Checkpoint;
@@ -224,17 +225,18 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         Ok(optimizer)
     }
 
-    /// Calls every callback of this rank, with checkpoints if one of them `wants` any; whether one
-    /// of them wants to stop. Collective where the optimiser is divided.
+    /// Calls every callback of this rank, with checkpoints if one of them `wants` any, and adds what
+    /// they say to `answers`. Collective where the optimiser is divided.
     pub(super) fn tell(
         &mut self,
         world: &dyn Communicator,
         part: &Part,
         wants: impl Fn(&dyn Callback) -> bool,
-        call: impl FnMut(&mut dyn Callback, &dyn Fn() -> Checkpoint) -> Flow,
-    ) -> Result<bool> {
+        call: impl FnMut(&mut dyn Callback, &dyn Fn() -> Checkpoint) -> Result<Flow>,
+        answers: &mut Answers,
+    ) -> Result<()> {
         if !part.is_divided() {
-            return self.call_callbacks(call);
+            return self.call_callbacks(call, answers);
         }
         let wanted = self.callbacks.iter().any(|callback| wants(&**callback));
         let mut anywhere = [if wanted { 1.0 } else { 0.0 }];
@@ -245,30 +247,30 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
                 self.optimizer = self.whole(state)?;
             }
         }
-        let stop = self.call_callbacks(call);
+        let outcome = self.call_callbacks(call, answers);
         self.optimizer = Optimizer::Divided;
-        stop
+        outcome
     }
 
-    /// Calls every callback; whether one of them wants to stop.
+    /// Calls every callback and adds what they say to `answers`.
     fn call_callbacks(
         &mut self,
-        mut call: impl FnMut(&mut dyn Callback, &dyn Fn() -> Checkpoint) -> Flow,
-    ) -> Result<bool> {
+        mut call: impl FnMut(&mut dyn Callback, &dyn Fn() -> Checkpoint) -> Result<Flow>,
+        answers: &mut Answers,
+    ) -> Result<()> {
         let mut callbacks = std::mem::take(&mut self.callbacks);
         let unwanted = std::cell::Cell::new(false);
         let checkpoint = || {
             unwanted.set(unwanted.get() || !self.optimizer.is_whole());
             self.checkpoint()
         };
-        let mut stop = false;
         for callback in &mut callbacks {
-            stop |= call(&mut **callback, &checkpoint) == Flow::Stop;
+            answers.add(call(&mut **callback, &checkpoint));
         }
         let unwanted = unwanted.get();
         self.callbacks = callbacks;
         match unwanted {
-            false => Ok(stop),
+            false => Ok(()),
             true => Err(Error::Setting(
                 "a callback made a checkpoint after a step for which its `wants_checkpoint` said \
                  no; with `shard_optimizer` that checkpoint has no optimiser state"

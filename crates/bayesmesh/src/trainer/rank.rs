@@ -5,6 +5,7 @@ use std::time::Instant;
 use bayesmesh_comm::{MeshComm, Operation, Reduce, all_reduce_buckets, share};
 use bayesmesh_kernels::stream::Purpose;
 
+use super::callbacks::Answers;
 use super::fit::Course;
 use super::loader::{Feed, Loaded};
 use super::objective::{Contribution, Objective, SumLayout, Tail};
@@ -72,7 +73,9 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     {
         let mut part = self.divide(&*mesh.world)?;
         let before = std::mem::take(&mut self.time);
-        let outcome = self.steps(mesh, &mut part, feed, train, valid, course);
+        let mut answers = Answers::default();
+        let outcome = self.steps(mesh, &mut part, feed, train, valid, course, &mut answers);
+        self.callbacks.iter_mut().for_each(|callback| callback.on_end());
         if outcome.is_ok() {
             self.time = self.time.longest(&*mesh.world)?;
         }
@@ -80,12 +83,14 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         // What is not finite is seen by all ranks at once; other errors leave some behind.
         match outcome {
             Ok(()) | Err(Error::NotFinite { .. }) => {
-                outcome.and(self.complete(&*mesh.world, &part))
+                let complete = self.complete(&*mesh.world, &part);
+                answers.failure.map_or(outcome, Err).and(complete)
             }
             Err(_) => outcome,
         }
     }
 
+    #[allow(clippy::too_many_arguments)] // all there is to a run
     fn steps<D>(
         &mut self,
         mesh: &MeshComm,
@@ -94,13 +99,13 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         train: &D,
         valid: Option<&D>,
         course: &Course,
+        answers: &mut Answers,
     ) -> Result<()>
     where
         D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
     {
         let (steps, epoch_steps) = (course.steps, course.batches.steps_per_epoch());
         let mut role = Role { overlap: self.overlap(mesh, part)?, part };
-        let mut wants_stop = false;
         let (mut epoch_loss, mut epoch_count) = (0.0, 0);
         let mut epoch_time = Time::default();
 
@@ -108,7 +113,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
             let started = Instant::now();
             let loaded = feed.take(self.step)?;
             let waited = started.elapsed().as_secs_f64();
-            let outcome = self.one_step(mesh, &mut role, feed, train, loaded, wants_stop)?;
+            let outcome = self.one_step(mesh, &mut role, feed, train, loaded, answers.stop)?;
             let time = Time {
                 seconds: started.elapsed().as_secs_f64(),
                 waited: waited + outcome.loaded,
@@ -136,11 +141,12 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
                 overlapped: outcome.communication.overlapped,
             };
             let epoch_ends = self.step.is_multiple_of(epoch_steps) || self.step == steps;
-            wants_stop |= self.tell(
+            self.tell(
                 &*mesh.world,
                 role.part,
                 |callback| callback.wants_checkpoint(&report),
                 |callback, checkpoint| callback.on_step(&report, checkpoint),
+                answers,
             )?;
 
             if epoch_ends {
@@ -156,17 +162,18 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
                     validation,
                     time: epoch_time,
                 };
-                wants_stop |= self.tell(
+                self.tell(
                     &*mesh.world,
                     role.part,
                     |_| true,
                     |callback, checkpoint| callback.on_epoch(&report, checkpoint),
+                    answers,
                 )?;
                 (epoch_loss, epoch_count) = (0.0, 0);
                 epoch_time = Time::default();
                 // At the end of an epoch all agree at once, so that what a callback has judged is
                 // what it gets.
-                let mut votes = [if wants_stop { 1.0 } else { 0.0 }];
+                let mut votes = [if answers.stop { 1.0 } else { 0.0 }];
                 mesh.world.all_reduce_f64(&mut votes, Operation::Max, Reduce::Fast)?;
                 if votes[0] > 0.0 {
                     break;
