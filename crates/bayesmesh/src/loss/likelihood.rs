@@ -66,7 +66,8 @@ impl Likelihood for Categorical {
 }
 
 /// Heteroscedastic Gaussian: the network gives means and logarithms of variances,
-/// `ln p = −½ [v + (y − m)²·e^(−v) + ln 2π]`, outputs `[m | v]`.
+/// `ln p = −½ [v + (y − m)²·e^(−v) + ln 2π]`, outputs `[m | v]`. Where the noise is the same for every
+/// example, [`LearnedNoise`](crate::LearnedNoise) learns it beside a network that gives the means.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Gaussian;
 

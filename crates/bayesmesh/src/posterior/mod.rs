@@ -76,14 +76,15 @@ pub trait Posterior: Clone + Send {
     }
 
     /// Sets every point and mean to `U(−1/√fan_in, 1/√fan_in)` (Kaiming uniform with a = √5, the
-    /// default of PyTorch) from a seed; normalisation layers keep what the network has.
+    /// default of PyTorch) from a seed; normalisation layers and
+    /// [learned noise](crate::LearnedNoise) keep what the network has.
     #[must_use]
     fn initialised(mut self, seed: u64) -> Self
     where
         Self: Sized,
     {
         self.parameters_mut().set_means(|index, slot, values| {
-            if slot.is_normalisation() {
+            if slot.is_point_by_default() {
                 return;
             }
             let bound = 1.0 / (slot.fan_in.max(1) as f32).sqrt();
