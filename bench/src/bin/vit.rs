@@ -34,10 +34,14 @@ impl Callback for Clock {
         false
     }
 
-    fn on_step(&mut self, report: &StepReport, _: &dyn Fn() -> Checkpoint) -> Flow {
+    fn on_step(
+        &mut self,
+        report: &StepReport,
+        _: &dyn Fn() -> Checkpoint,
+    ) -> bayesmesh::Result<Flow> {
         let faults = memory::minor_faults().unwrap_or(0);
         self.0.lock().expect("not poisoned").push((Instant::now(), faults, report.clone()));
-        Flow::Continue
+        Ok(Flow::Continue)
     }
 }
 

@@ -1,14 +1,31 @@
 //! What can go wrong between ranks, and what to do about it.
 
+use std::fmt;
+
 use thiserror::Error;
 
 use crate::mesh::Mesh;
+
+/// Lets `{:?}` of errors be their text, which is what `fn main() -> Result<…>` prints.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! debug_is_display {
+    ($($error:ty),+) => {
+        $(impl std::fmt::Debug for $error {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(self, f)
+            }
+        })+
+    };
+}
+
+debug_is_display!(CommError, StartError, MeshError);
 
 /// A collective call that did not complete.
 ///
 /// In [`PeerFailed`](Self::PeerFailed) and [`PeerLeft`](Self::PeerLeft) the rank is that of the
 /// whole world; in the mismatches it is that of the communicator the call was made on.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CommError {
     /// Another rank failed or called abort; nothing can be communicated any more.
@@ -127,7 +144,7 @@ pub enum CommError {
 
 /// Why [`threads::run`](crate::threads::run) did not produce a result: the first rank that failed
 /// by itself, never the ranks that failed because of it.
-#[derive(Debug, Error)]
+#[derive(Error)]
 #[non_exhaustive]
 pub enum RunError<E> {
     /// A world without ranks was asked for.
@@ -167,8 +184,15 @@ pub enum RunError<E> {
     },
 }
 
+// Its text, as that of the others.
+impl<E: fmt::Display> fmt::Debug for RunError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 /// Why MPI did not start.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum StartError {
     /// MPI can be started once in the life of a process.
@@ -201,7 +225,7 @@ pub enum StartError {
 }
 
 /// A mesh that does not fit the world or the work.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MeshError {
     /// An axis of length zero.

@@ -138,9 +138,13 @@ fn reproducible_sums_are_bitwise_equal_along_the_sample_axis() {
 struct Shares(Arc<Mutex<Vec<f64>>>);
 
 impl Callback for Shares {
-    fn on_step(&mut self, report: &StepReport, _: &dyn Fn() -> Checkpoint) -> Flow {
+    fn on_step(
+        &mut self,
+        report: &StepReport,
+        _: &dyn Fn() -> Checkpoint,
+    ) -> bayesmesh::Result<Flow> {
         self.0.lock().unwrap().push(report.overlapped);
-        Flow::Continue
+        Ok(Flow::Continue)
     }
 }
 

@@ -119,7 +119,15 @@ impl Checksum {
 pub trait Rows: Clone + Send {
     /// The number of examples.
     fn rows(&self) -> usize;
+    /// Refuses parts that do not have the same number of examples.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
     /// The examples with these numbers, on the device.
+    ///
+    /// # Panics
+    ///
+    /// If there is no example of such a number.
     fn select_rows(&self, rows: &[usize], device: &Device) -> Self;
     /// Batches one after the other, as one batch.
     fn stack(batches: Vec<Self>) -> Self;
@@ -209,6 +217,18 @@ impl<A: Rows, B: Rows> Rows for (A, B) {
         self.0.rows()
     }
 
+    fn check(&self) -> Result<()> {
+        self.0.check()?;
+        self.1.check()?;
+        let (first, second) = (self.0.rows(), self.1.rows());
+        match first == second {
+            true => Ok(()),
+            false => Err(Error::Data(format!(
+                "a pair of {first} and {second} rows; both must have one for each example"
+            ))),
+        }
+    }
+
     fn select_rows(&self, rows: &[usize], device: &Device) -> Self {
         (self.0.select_rows(rows, device), self.1.select_rows(rows, device))
     }
@@ -236,14 +256,19 @@ pub struct TensorDataset<I, T> {
 }
 
 impl<I: Rows, T: Rows> TensorDataset<I, T> {
-    /// Pairs inputs with targets; refuses different numbers of rows.
+    /// Pairs inputs with targets; refuses different numbers of rows, and none.
     pub fn new(inputs: I, targets: T) -> Result<Self> {
+        inputs.check()?;
+        targets.check()?;
         if inputs.rows() != targets.rows() {
             return Err(Error::Data(format!(
                 "{} rows of inputs but {} rows of targets; they must be equal",
                 inputs.rows(),
                 targets.rows()
             )));
+        }
+        if inputs.rows() == 0 {
+            return Err(Error::Data("a data set of no rows; give it at least one".to_owned()));
         }
         Ok(Self { inputs, targets })
     }
@@ -265,6 +290,12 @@ impl<I: Rows + Sync, T: Target + Sync> Dataset for TensorDataset<I, T> {
     }
 
     fn batch(&self, rows: &[usize], device: &Device) -> Result<(I, T)> {
+        if let Some(row) = rows.iter().find(|row| **row >= self.len()) {
+            return Err(Error::Data(format!(
+                "example {row} of {}; examples count from 0 to below their number",
+                self.len()
+            )));
+        }
         Ok((self.inputs.select_rows(rows, device), self.targets.select_rows(rows, device)))
     }
 }
@@ -328,5 +359,45 @@ mod tests {
         let late = one.rows(7).to_vec();
         (0..7).for_each(|step| _ = other.rows(step).len());
         assert_eq!(other.rows(7), late);
+    }
+
+    /// Rows of zeros.
+    fn zeros(rows: usize) -> Tensor<2> {
+        Tensor::zeros([rows, 2], &Device::default())
+    }
+
+    #[test]
+    fn tensors_that_do_not_go_together_are_refused() {
+        let told = |outcome: Result<()>, text: &str| {
+            assert_eq!(outcome.unwrap_err().to_string(), text);
+        };
+        told(
+            TensorDataset::new(zeros(3), zeros(4)).map(drop),
+            "data: 3 rows of inputs but 4 rows of targets; they must be equal",
+        );
+        told(
+            TensorDataset::new((zeros(3), zeros(2)), zeros(3)).map(drop),
+            "data: a pair of 3 and 2 rows; both must have one for each example",
+        );
+        told(
+            TensorDataset::new((zeros(3), (zeros(3), zeros(4))), zeros(3)).map(drop),
+            "data: a pair of 3 and 4 rows; both must have one for each example",
+        );
+        told(
+            TensorDataset::new(zeros(0), zeros(0)).map(drop),
+            "data: a data set of no rows; give it at least one",
+        );
+        assert!(TensorDataset::new((zeros(3), zeros(3)), zeros(3)).is_ok());
+    }
+
+    #[test]
+    fn an_example_that_does_not_exist_is_an_error() {
+        let data = TensorDataset::new(zeros(3), zeros(3)).unwrap();
+        let error = data.batch(&[0, 3], &Device::default()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "data: example 3 of 3; examples count from 0 to below their number"
+        );
+        assert_eq!(data.batch(&[2, 0], &Device::default()).unwrap().0.rows(), 2);
     }
 }

@@ -26,12 +26,22 @@ pub struct Draw {
     rows: Range<usize>,
     dropout: bool,
     dropout_calls: Cell<u32>,
+    asked: Cell<bool>,
 }
 
 impl Draw {
     /// Draw `index` of training step `step`.
     pub fn new(seed: u64, step: u32, index: u32) -> Self {
-        Self { seed, step, index, count: 1, rows: 0..0, dropout: true, dropout_calls: Cell::new(0) }
+        Self {
+            seed,
+            step,
+            index,
+            count: 1,
+            rows: 0..0,
+            dropout: true,
+            dropout_calls: Cell::new(0),
+            asked: Cell::new(false),
+        }
     }
 
     /// Draw `index` for prediction: the same posterior, other random numbers than any step.
@@ -75,8 +85,21 @@ impl Draw {
         self.count as usize
     }
 
+    /// Whether the forward pass has asked for random numbers, i.e. whether it depends on the draw:
+    /// for dropout of a probability above zero, or for the stream of [`Purpose::Dropout`].
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the trainer to refuse a network by"))]
+    pub(crate) fn was_asked(&self) -> bool {
+        self.asked.get()
+    }
+
     /// The stream of this draw for one purpose.
+    ///
+    /// A network whose forward pass is random in another way than by dropout takes its numbers from
+    /// the stream of [`Purpose::Dropout`], at a tensor beyond the number of its dropout layers.
     pub fn stream(&self, purpose: Purpose) -> Stream {
+        if purpose == Purpose::Dropout {
+            self.asked.set(true);
+        }
         Stream::new(self.seed, purpose).at_step(self.step).at_draw(self.index)
     }
 
@@ -120,11 +143,42 @@ impl Draw {
         );
         let layer = self.dropout_calls.get();
         self.dropout_calls.set(layer + 1);
+        self.asked.set(self.asked.get() || probability != 0.0);
         (self.dropout && probability != 0.0).then(|| Mask {
             stream: self.stream(Purpose::Dropout).at_tensor(layer),
             draws: self.count,
             start: (self.rows.start * units) as u64,
             probability: probability as f32,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_draw_knows_whether_a_network_asked_for_randomness() {
+        let asked = |ask: fn(&Draw)| {
+            let draw = Draw::new(1, 2, 3);
+            ask(&draw);
+            draw.was_asked()
+        };
+        let x = || Tensor::<2>::ones([2, 3], &Default::default());
+        assert!(!asked(|_| ()));
+        // What the library asks for itself.
+        assert!(!asked(|draw| _ = draw.stream(Purpose::Weights)));
+        assert!(!asked(|draw| _ = draw.stream(Purpose::Augmentation)));
+        // Nothing is dropped.
+        assert!(!asked(|draw| _ = draw.mask(3, 0.0)));
+        assert!(asked(|draw| _ = draw.mask(3, 0.1)));
+        assert!(asked(|draw| _ = draw.stream(Purpose::Dropout)));
+        let draw = Draw::new(1, 2, 3);
+        draw.dropout(x(), 0.5);
+        assert!(draw.was_asked());
+        // The network asks, whatever the posterior makes of it.
+        let draw = Draw::new(1, 2, 3).without_dropout();
+        draw.dropout(x(), 0.5);
+        assert!(draw.was_asked());
     }
 }

@@ -1,12 +1,16 @@
 //! What can go wrong, in words that say what to do.
 
+use std::error::Error as StdError;
+use std::sync::Arc;
+
 use bayesmesh_comm::{CommError, MeshError};
 
 use crate::checkpoint::CheckpointError;
 use crate::metrics::MetricError;
 
-/// Error of the library.
-#[derive(Debug, Clone, thiserror::Error)]
+/// Error of the library. `{:?}` is its text too, so that `fn main() -> bayesmesh::Result<()>` tells
+/// what to do.
+#[derive(Clone, thiserror::Error)]
 pub enum Error {
     /// The mesh does not fit the ranks, the draws or the batch.
     #[error(transparent)]
@@ -40,7 +44,7 @@ pub enum Error {
         what: String,
     },
 
-    /// Values to restore do not fit the network.
+    /// Values to restore, or targets, do not fit the network.
     #[error("{0}")]
     Mismatch(String),
 
@@ -48,9 +52,22 @@ pub enum Error {
     #[error("data: {0}")]
     Data(String),
 
+    /// What follows the run failed, in a way of its own ([`Error::callback`]).
+    #[error(transparent)]
+    Callback(Arc<dyn StdError + Send + Sync>),
+
     /// A rank panicked or left; the message is about the first one.
     #[error("{0}")]
     Rank(String),
+}
+
+bayesmesh_comm::debug_is_display!(Error);
+
+impl Error {
+    /// The error of a [`Callback`](crate::trainer::Callback), or a text, as one of the library.
+    pub fn callback(error: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self::Callback(error.into().into())
+    }
 }
 
 /// Result of the library.

@@ -35,7 +35,7 @@ pub use data::{Dataset, TensorDataset};
 pub use draw::Draw;
 pub use error::{Error, Result};
 pub use loss::Loss;
-pub use network::Network;
+pub use network::{LearnedNoise, Network};
 pub use posterior::{McDropout, MeanField, Point, Posterior, Prior, Scale};
 pub use predict::Predictive;
 pub use trainer::{Length, Place, Settings, Trainer};

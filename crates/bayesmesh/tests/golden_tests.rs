@@ -106,9 +106,13 @@ fn posterior(case: &Value, prior: Prior, kl: Kl) -> MeanField<TwoLayers> {
 struct Keep(Arc<Mutex<Option<StepReport>>>);
 
 impl Callback for Keep {
-    fn on_step(&mut self, report: &StepReport, _state: &dyn Fn() -> Checkpoint) -> Flow {
+    fn on_step(
+        &mut self,
+        report: &StepReport,
+        _state: &dyn Fn() -> Checkpoint,
+    ) -> bayesmesh::Result<Flow> {
         *self.0.lock().unwrap() = Some(report.clone());
-        Flow::Continue
+        Ok(Flow::Continue)
     }
 }
 

@@ -224,16 +224,24 @@ struct Follow {
 }
 
 impl Callback for Follow {
-    fn on_step(&mut self, report: &StepReport, _state: &dyn Fn() -> Checkpoint) -> Flow {
+    fn on_step(
+        &mut self,
+        report: &StepReport,
+        _state: &dyn Fn() -> Checkpoint,
+    ) -> bayesmesh::Result<Flow> {
         assert_eq!(report.examples, BATCH);
         assert!(0.0 <= report.time.waited && report.time.waited <= report.time.seconds);
         self.times.lock().unwrap().0 += report.time;
-        if self.stop == Some(report.step) { Flow::Stop } else { Flow::Continue }
+        Ok(if self.stop == Some(report.step) { Flow::Stop } else { Flow::Continue })
     }
 
-    fn on_epoch(&mut self, report: &EpochReport, _state: &dyn Fn() -> Checkpoint) -> Flow {
+    fn on_epoch(
+        &mut self,
+        report: &EpochReport,
+        _state: &dyn Fn() -> Checkpoint,
+    ) -> bayesmesh::Result<Flow> {
         self.times.lock().unwrap().1 += report.time;
-        Flow::Continue
+        Ok(Flow::Continue)
     }
 }
 

@@ -51,9 +51,13 @@ fn settings(mesh: &str) -> Settings {
 struct Steps(Arc<Mutex<Vec<StepReport>>>);
 
 impl Callback for Steps {
-    fn on_step(&mut self, report: &StepReport, _: &dyn Fn() -> Checkpoint) -> Flow {
+    fn on_step(
+        &mut self,
+        report: &StepReport,
+        _: &dyn Fn() -> Checkpoint,
+    ) -> bayesmesh::Result<Flow> {
         self.0.lock().unwrap().push(report.clone());
-        Flow::Continue
+        Ok(Flow::Continue)
     }
 }
 

@@ -121,9 +121,13 @@ fn problem() -> Problem {
 struct LateLoss(Arc<Mutex<Vec<f64>>>);
 
 impl Callback for LateLoss {
-    fn on_step(&mut self, report: &StepReport, _state: &dyn Fn() -> Checkpoint) -> Flow {
+    fn on_step(
+        &mut self,
+        report: &StepReport,
+        _state: &dyn Fn() -> Checkpoint,
+    ) -> bayesmesh::Result<Flow> {
         self.0.lock().unwrap().push(report.loss);
-        Flow::Continue
+        Ok(Flow::Continue)
     }
 }
 
@@ -332,12 +336,20 @@ fn running_statistics_are_those_of_all_draws() {
 struct StopAt(usize);
 
 impl Callback for StopAt {
-    fn on_step(&mut self, report: &StepReport, _state: &dyn Fn() -> Checkpoint) -> Flow {
-        if report.step >= self.0 { Flow::Stop } else { Flow::Continue }
+    fn on_step(
+        &mut self,
+        report: &StepReport,
+        _state: &dyn Fn() -> Checkpoint,
+    ) -> bayesmesh::Result<Flow> {
+        Ok(if report.step >= self.0 { Flow::Stop } else { Flow::Continue })
     }
 
-    fn on_epoch(&mut self, _report: &EpochReport, _state: &dyn Fn() -> Checkpoint) -> Flow {
-        Flow::Continue
+    fn on_epoch(
+        &mut self,
+        _report: &EpochReport,
+        _state: &dyn Fn() -> Checkpoint,
+    ) -> bayesmesh::Result<Flow> {
+        Ok(Flow::Continue)
     }
 }
 

@@ -66,9 +66,13 @@ impl Callback for Seen {
         false
     }
 
-    fn on_step(&mut self, report: &StepReport, _: &dyn Fn() -> Checkpoint) -> Flow {
+    fn on_step(
+        &mut self,
+        report: &StepReport,
+        _: &dyn Fn() -> Checkpoint,
+    ) -> bayesmesh::Result<Flow> {
         self.0.lock().unwrap().push(report.clone());
-        Flow::Continue
+        Ok(Flow::Continue)
     }
 }
 
@@ -226,16 +230,24 @@ impl Callback for Keep {
         (self.wanted)(report.step)
     }
 
-    fn on_step(&mut self, report: &StepReport, checkpoint: &dyn Fn() -> Checkpoint) -> Flow {
+    fn on_step(
+        &mut self,
+        report: &StepReport,
+        checkpoint: &dyn Fn() -> Checkpoint,
+    ) -> bayesmesh::Result<Flow> {
         if (self.made)(report.step) {
             self.kept.lock().unwrap().push(("step", checkpoint()));
         }
-        Flow::Continue
+        Ok(Flow::Continue)
     }
 
-    fn on_epoch(&mut self, _: &EpochReport, checkpoint: &dyn Fn() -> Checkpoint) -> Flow {
+    fn on_epoch(
+        &mut self,
+        _: &EpochReport,
+        checkpoint: &dyn Fn() -> Checkpoint,
+    ) -> bayesmesh::Result<Flow> {
         self.kept.lock().unwrap().push(("epoch", checkpoint()));
-        Flow::Continue
+        Ok(Flow::Continue)
     }
 }
 

@@ -41,6 +41,10 @@ impl Loss for ClassLoss {
     fn reading(&self) -> Reading {
         Reading::Logits
     }
+
+    fn check(&self, outputs: usize, target: &Tensor<1, Int>) -> bayesmesh::Result<()> {
+        for_loss!(self, loss => loss.check(outputs, target))
+    }
 }
 
 /// The loss that a recipe describes.

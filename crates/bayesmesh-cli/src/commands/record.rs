@@ -1,6 +1,5 @@
 //! Writes down what happens in a run.
 
-use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use anyhow::Result;
@@ -33,8 +32,6 @@ pub struct Recorder {
     validation: Validation,
     best: f64,
     started: Instant,
-    /// Why recording failed, for the caller: a callback can only stop the run.
-    failure: Arc<Mutex<Option<anyhow::Error>>>,
 }
 
 /// What a recorder needs to know.
@@ -83,16 +80,10 @@ impl Recorder {
             validation: recording.validation,
             best: best.unwrap_or(f64::INFINITY),
             started: Instant::now(),
-            failure: Arc::default(),
         };
         let kind = if resumed { "resumed" } else { "started" };
         recorder.events.append(done, kind, &json!({ "steps": recording.steps }))?;
         Ok(recorder)
-    }
-
-    /// Where the reason of a failure will be.
-    pub fn failure(&self) -> Arc<Mutex<Option<anyhow::Error>>> {
-        self.failure.clone()
     }
 
     fn step(&mut self, report: &StepReport, checkpoint: &dyn Fn() -> Checkpoint) -> Result<()> {
@@ -171,14 +162,14 @@ impl Recorder {
         }
         Ok(())
     }
+}
 
-    fn flow(&self, outcome: Result<()>) -> Flow {
-        if let Err(error) = outcome {
-            self.failure.lock().expect("nobody panics with it").get_or_insert(error);
-            return Flow::Stop;
-        }
-        Flow::Continue
-    }
+/// What recording came to, as the trainer takes it.
+fn flow(outcome: Result<()>) -> bayesmesh::Result<Flow> {
+    let failed = |error: anyhow::Error| {
+        bayesmesh::Error::callback(error.context("the run could not be recorded and was stopped"))
+    };
+    outcome.map(|()| Flow::Continue).map_err(failed)
 }
 
 impl Callback for Recorder {
@@ -186,13 +177,19 @@ impl Callback for Recorder {
         self.saves_after(report)
     }
 
-    fn on_step(&mut self, report: &StepReport, checkpoint: &dyn Fn() -> Checkpoint) -> Flow {
-        let outcome = self.step(report, checkpoint);
-        self.flow(outcome)
+    fn on_step(
+        &mut self,
+        report: &StepReport,
+        checkpoint: &dyn Fn() -> Checkpoint,
+    ) -> bayesmesh::Result<Flow> {
+        flow(self.step(report, checkpoint))
     }
 
-    fn on_epoch(&mut self, report: &EpochReport, checkpoint: &dyn Fn() -> Checkpoint) -> Flow {
-        let outcome = self.epoch(report, checkpoint);
-        self.flow(outcome)
+    fn on_epoch(
+        &mut self,
+        report: &EpochReport,
+        checkpoint: &dyn Fn() -> Checkpoint,
+    ) -> bayesmesh::Result<Flow> {
+        flow(self.epoch(report, checkpoint))
     }
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use bayesmesh::checkpoint::{Checkpoint, Store};
-use bayesmesh::trainer::{Callback, Course, Flow, StepReport};
+use bayesmesh::trainer::{Callback, Course, Flow, Progress, StepReport};
 use bayesmesh::{Dataset, Length, Mesh, Posterior};
 use serde_json::{Value, json};
 
@@ -19,7 +19,6 @@ use crate::build::TrainerOf;
 use crate::exit::{self, Interrupted, Usage};
 use crate::job::Job;
 use crate::memory;
-use crate::progress::Progress;
 use crate::recipe::Recipe;
 use crate::run::RunFolder;
 use crate::say::{self, say};
@@ -95,7 +94,6 @@ pub fn run<U: UseCase>(
 
     SIGNALS.train(job.is_launched())?;
     let first = trainer.step();
-    let mut failure = None;
     if let Some(folder) = &folder {
         let recording = Recording {
             steps,
@@ -106,8 +104,7 @@ pub fn run<U: UseCase>(
             validation: case.validation(trainer.loss()),
         };
         let recorder = Recorder::new(folder, recording)?;
-        failure = Some(recorder.failure());
-        let progress = Progress::new(first, steps, U::EXAMPLES);
+        let progress = Progress::new().examples(U::EXAMPLES);
         trainer = trainer.with_callback(recorder).with_callback(progress);
     }
     trainer = trainer.with_callback(StopOnSignal);
@@ -118,9 +115,6 @@ pub fn run<U: UseCase>(
     };
     let seconds = started.elapsed().as_secs_f64();
     trainer = trainer.without_callbacks();
-    if let Some(error) = failure.and_then(|f| f.lock().expect("nobody panics with it").take()) {
-        return Err(error.context("the run could not be recorded and was stopped"));
-    }
     outcome?;
     let last = trainer.checkpoint_on(folder.is_some())?;
     if let (Some(folder), Some(last)) = (&folder, last) {
@@ -144,8 +138,8 @@ impl Callback for StopOnSignal {
         false
     }
 
-    fn on_step(&mut self, _: &StepReport, _: &dyn Fn() -> Checkpoint) -> Flow {
-        if SIGNALS.seen.load(Ordering::Relaxed) { Flow::Stop } else { Flow::Continue }
+    fn on_step(&mut self, _: &StepReport, _: &dyn Fn() -> Checkpoint) -> bayesmesh::Result<Flow> {
+        Ok(if SIGNALS.seen.load(Ordering::Relaxed) { Flow::Stop } else { Flow::Continue })
     }
 }
 

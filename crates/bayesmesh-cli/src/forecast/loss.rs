@@ -60,6 +60,10 @@ impl Loss for ForecastLoss {
     fn least_draws(&self) -> usize {
         for_loss!(self, loss => loss.least_draws())
     }
+
+    fn check(&self, outputs: usize, target: &Tensor<2>) -> bayesmesh::Result<()> {
+        for_loss!(self, loss => loss.check(outputs, target))
+    }
 }
 
 impl ForecastLoss {

@@ -7,7 +7,7 @@ use thiserror::Error;
 use super::{FileError, Group};
 
 /// Why a checkpoint could not be saved, loaded or used.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 pub enum CheckpointError {
     /// The operating system refused to read or write the file.
     #[error(transparent)]
@@ -101,6 +101,8 @@ pub enum CheckpointError {
         problem: String,
     },
 }
+
+bayesmesh_comm::debug_is_display!(CheckpointError);
 
 impl CheckpointError {
     /// Whether the file itself is spoilt or gone, so that an earlier checkpoint is the remedy.

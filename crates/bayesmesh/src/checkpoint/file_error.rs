@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// Why a file could not be read or written.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 pub enum FileError {
     /// There is nothing at this path, or its folder is missing.
     #[error("{}: no such file or folder. Check the path", path.display())]
@@ -81,6 +81,8 @@ pub enum FileError {
         reason: String,
     },
 }
+
+bayesmesh_comm::debug_is_display!(FileError);
 
 impl FileError {
     /// The error of doing `action` ("read", "write", …) to `path`.

@@ -2,8 +2,9 @@
 
 use burn::tensor::Tensor;
 
-use super::likelihood::assert_columns;
+use super::likelihood::{assert_columns, check_columns};
 use super::{Combine, Loss};
+use crate::error::Result;
 
 /// CRPS in energy form, mean over outputs:
 /// `L = 1/S Σ_s |ŷ_s − y| − 1/(2D) Σ_s Σ_t |ŷ_s − ŷ_t|` with `D = S²`, or `S(S−1)` for the fair
@@ -55,6 +56,10 @@ impl Loss for EnsembleCrps {
 
     fn least_draws(&self) -> usize {
         if self.fair { 2 } else { 1 }
+    }
+
+    fn check(&self, outputs: usize, target: &Tensor<2>) -> Result<()> {
+        check_columns(outputs, target.dims()[1], "values")
     }
 }
 

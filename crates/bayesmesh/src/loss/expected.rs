@@ -3,6 +3,7 @@
 use burn::tensor::Tensor;
 
 use super::{Combine, Likelihood, Loss, Reading};
+use crate::error::Result;
 
 /// `L = mean over draws of −ln p(y∣ŷ_s)`: the data term of the evidence lower bound.
 ///
@@ -23,5 +24,9 @@ impl<L: Likelihood> Loss for Expected<L> {
 
     fn reading(&self) -> Reading {
         self.0.reading()
+    }
+
+    fn check(&self, outputs: usize, target: &L::Target) -> Result<()> {
+        self.0.check(outputs, target)
     }
 }

@@ -2,7 +2,7 @@
 
 use burn::tensor::Tensor;
 
-use super::likelihood::assert_columns;
+use super::likelihood::{assert_columns, check_columns};
 use super::{Combine, Loss};
 use crate::error::{Error, Result};
 
@@ -58,5 +58,9 @@ impl Loss for GaussianOfDraws {
 
     fn least_draws(&self) -> usize {
         2
+    }
+
+    fn check(&self, outputs: usize, target: &Tensor<2>) -> Result<()> {
+        check_columns(outputs, target.dims()[1], "values")
     }
 }

@@ -27,6 +27,13 @@ pub trait Likelihood: Clone + Send {
 
     /// How the network's outputs are read in prediction.
     fn reading(&self) -> Reading;
+
+    /// Refuses targets that a network with so many outputs for an example cannot be held against;
+    /// see [`Loss::check`](super::Loss::check).
+    fn check(&self, outputs: usize, target: &Self::Target) -> Result<()> {
+        let _ = (outputs, target);
+        Ok(())
+    }
 }
 
 /// Classes: `ln p(y∣ŷ) = ln softmax(ŷ)_y`. Targets are class numbers `[rows]`.
@@ -43,17 +50,34 @@ impl Likelihood for Categorical {
     fn reading(&self) -> Reading {
         Reading::Logits
     }
+
+    fn check(&self, outputs: usize, target: &Tensor<1, Int>) -> Result<()> {
+        let labels = target.clone().try_into_vec_as::<i64>().expect("integers can be read back");
+        let wrong = |label: &i64| usize::try_from(*label).map_or(true, |label| label >= outputs);
+        match labels.into_iter().enumerate().find(|(_, label)| wrong(label)) {
+            None => Ok(()),
+            Some((row, label)) => Err(Error::Data(format!(
+                "the label {label} in row {row} of the batch is not a class: the network has \
+                 {outputs} outputs, and labels count from 0 to below that; change the last layer \
+                 or the labels"
+            ))),
+        }
+    }
 }
 
 /// Heteroscedastic Gaussian: the network gives means and logarithms of variances,
-/// `ln p = −½ [v + (y − m)²·e^(−v) + ln 2π]`, outputs `[m | v]`.
+/// `ln p = −½ [v + (y − m)²·e^(−v) + ln 2π]`, outputs `[m | v]`. Where the noise is the same for every
+/// example, [`LearnedNoise`](crate::LearnedNoise) learns it beside a network that gives the means.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Gaussian;
+
+/// What the outputs of these likelihoods are.
+const MEANS_AND_LOG_VARIANCES: &str = "means and log-variances";
 
 /// Halves of `[rows, 2·outputs]`, each of the width of the target.
 fn halves(output: Tensor<2>, target: &Tensor<2>) -> [Tensor<2>; 2] {
     let [_, half] = target.dims();
-    assert_columns(&output, 2 * half, "means and log-variances");
+    assert_columns(&output, 2 * half, MEANS_AND_LOG_VARIANCES);
     [output.clone().narrow(1, 0, half), output.narrow(1, half, half)]
 }
 
@@ -69,6 +93,10 @@ impl Likelihood for Gaussian {
 
     fn reading(&self) -> Reading {
         Reading::MeanAndLogVariance
+    }
+
+    fn check(&self, outputs: usize, target: &Tensor<2>) -> Result<()> {
+        check_columns(outputs, 2 * target.dims()[1], MEANS_AND_LOG_VARIANCES)
     }
 }
 
@@ -109,6 +137,10 @@ impl Likelihood for StudentT {
     fn reading(&self) -> Reading {
         Reading::MeanAndLogVariance
     }
+
+    fn check(&self, outputs: usize, target: &Tensor<2>) -> Result<()> {
+        check_columns(outputs, 2 * target.dims()[1], MEANS_AND_LOG_VARIANCES)
+    }
 }
 
 /// A quantile τ by the asymmetric Laplace density, whose negative logarithm is the pinball loss:
@@ -145,17 +177,29 @@ impl Likelihood for Quantile {
     fn reading(&self) -> Reading {
         Reading::Values
     }
+
+    fn check(&self, outputs: usize, target: &Tensor<2>) -> Result<()> {
+        check_columns(outputs, target.dims()[1], "quantiles")
+    }
 }
 
-/// Stops where the network has another number of outputs than the targets ask for; otherwise the
+/// Refuses another number of outputs of the network than the targets ask for.
+pub(super) fn check_columns(outputs: usize, expected: usize, what: &str) -> Result<()> {
+    match outputs == expected {
+        true => Ok(()),
+        false => Err(Error::Mismatch(format!(
+            "the network has {outputs} outputs for an example, but the loss and the targets ask \
+             for {expected} ({what}); change the last layer or the targets"
+        ))),
+    }
+}
+
+/// The same where a loss is evaluated without a check before: it stops there, because otherwise the
 /// two would be stretched over each other.
 pub(super) fn assert_columns(output: &Tensor<2>, expected: usize, what: &str) {
-    let [_, columns] = output.dims();
-    assert!(
-        columns == expected,
-        "the network has {columns} outputs for an example, but the loss and the targets ask for \
-         {expected} ({what}); change the last layer or the targets"
-    );
+    if let Err(error) = check_columns(output.dims()[1], expected, what) {
+        panic!("{error}");
+    }
 }
 
 /// `ln Γ(x)` for x > 0: Stirling's series after shifting x above 10, error below 1e-12.

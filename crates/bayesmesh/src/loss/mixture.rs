@@ -69,4 +69,8 @@ impl<L: Likelihood> Loss for Mixture<L> {
     fn reading(&self) -> Reading {
         self.likelihood.reading()
     }
+
+    fn check(&self, outputs: usize, target: &L::Target) -> Result<()> {
+        self.likelihood.check(outputs, target)
+    }
 }

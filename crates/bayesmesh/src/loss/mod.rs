@@ -34,6 +34,7 @@ pub use squared_error::{ExpectedSquaredError, SquaredErrorOfMean};
 use burn::tensor::Tensor;
 
 use crate::data::Target;
+use crate::error::Result;
 
 /// How the raw outputs of a network are read as a prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,5 +106,73 @@ pub trait Loss: Clone + Send {
     /// The smallest number of draws for which the loss is defined.
     fn least_draws(&self) -> usize {
         1
+    }
+
+    /// Refuses targets that a network with so many `outputs` for an example cannot be held against:
+    /// another number of columns, labels that are not classes. By default anything goes.
+    ///
+    /// For what a user can do wrong: an error before training instead of a panic within it.
+    fn check(&self, outputs: usize, target: &Self::Target) -> Result<()> {
+        let _ = (outputs, target);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burn::tensor::{Device, Int, TensorData};
+
+    /// What a loss says to so many outputs for these targets; nothing if it is content.
+    fn told<L: Loss>(loss: L, outputs: usize, target: &L::Target) -> String {
+        loss.check(outputs, target).err().map_or(String::new(), |error| error.to_string())
+    }
+
+    #[test]
+    fn another_number_of_outputs_than_the_targets_ask_for_is_refused() {
+        let target = Tensor::<2>::zeros([4, 3], &Device::default());
+        let text = |outputs: usize, expected: usize, what: &str| {
+            format!(
+                "the network has {outputs} outputs for an example, but the loss and the targets \
+                 ask for {expected} ({what}); change the last layer or the targets"
+            )
+        };
+        assert_eq!(told(ExpectedSquaredError, 4, &target), text(4, 3, "values"));
+        assert_eq!(told(SquaredErrorOfMean, 1, &target), text(1, 3, "values"));
+        assert_eq!(told(GaussianOfDraws::default(), 6, &target), text(6, 3, "values"));
+        assert_eq!(told(EnsembleCrps::fair(), 2, &target), text(2, 3, "values"));
+        let both = "means and log-variances";
+        assert_eq!(told(Expected(Gaussian), 3, &target), text(3, 6, both));
+        assert_eq!(told(Mixture::new(Gaussian), 7, &target), text(7, 6, both));
+        let student = StudentT::new(4.0).unwrap();
+        assert_eq!(told(Mixture::new(student).by_output(), 3, &target), text(3, 6, both));
+        let median = Quantile::new(0.5).unwrap();
+        assert_eq!(told(Expected(median), 6, &target), text(6, 3, "quantiles"));
+
+        assert_eq!(told(ExpectedSquaredError, 3, &target), "");
+        assert_eq!(told(SquaredErrorOfMean, 3, &target), "");
+        assert_eq!(told(GaussianOfDraws::default(), 3, &target), "");
+        assert_eq!(told(EnsembleCrps::default(), 3, &target), "");
+        assert_eq!(told(Expected(Gaussian), 6, &target), "");
+        assert_eq!(told(Mixture::new(student), 6, &target), "");
+        assert_eq!(told(Mixture::new(median), 3, &target), "");
+    }
+
+    #[test]
+    fn labels_that_are_not_classes_are_refused() {
+        let target = |labels: Vec<i64>| {
+            let rows = labels.len();
+            Tensor::<1, Int>::from_data(TensorData::new(labels, [rows]), &Device::default())
+        };
+        let text = |label: i64, row: usize| {
+            format!(
+                "data: the label {label} in row {row} of the batch is not a class: the network \
+                 has 3 outputs, and labels count from 0 to below that; change the last layer or \
+                 the labels"
+            )
+        };
+        assert_eq!(told(Expected(Categorical), 3, &target(vec![0, 2, 3])), text(3, 2));
+        assert_eq!(told(Mixture::new(Categorical), 3, &target(vec![0, -1, 5])), text(-1, 1));
+        assert_eq!(told(Mixture::new(Categorical), 3, &target(vec![0, 1, 2])), "");
     }
 }

@@ -2,8 +2,9 @@
 
 use burn::tensor::Tensor;
 
-use super::likelihood::assert_columns;
+use super::likelihood::{assert_columns, check_columns};
 use super::{Combine, Loss};
+use crate::error::Result;
 
 /// `L = mean over draws and outputs of (ŷ_s − y)²`. Linear in the draws.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,6 +19,10 @@ impl Loss for ExpectedSquaredError {
     fn summary(&self, output: Tensor<2>, target: &Tensor<2>) -> Tensor<2> {
         assert_columns(&output, target.dims()[1], "values");
         (output - target.clone()).square().mean_dim(1)
+    }
+
+    fn check(&self, outputs: usize, target: &Tensor<2>) -> Result<()> {
+        check_columns(outputs, target.dims()[1], "values")
     }
 }
 
@@ -42,5 +47,9 @@ impl Loss for SquaredErrorOfMean {
     fn value(&self, sum: Tensor<2>, draws: usize, target: &Tensor<2>) -> Tensor<1> {
         let error = sum / draws as f32 - target.clone();
         error.square().mean_dim(1).squeeze_dim(1)
+    }
+
+    fn check(&self, outputs: usize, target: &Tensor<2>) -> Result<()> {
+        check_columns(outputs, target.dims()[1], "values")
     }
 }

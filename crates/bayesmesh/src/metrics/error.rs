@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 /// Why a metric refused its input. The accumulator is then as it was before the call.
-#[derive(Clone, Debug, PartialEq, Error)]
+#[derive(Clone, PartialEq, Error)]
 pub enum MetricError {
     /// Two inputs that belong together differ in size.
     #[error("{what}: {actual} given, {expected} expected")]
@@ -84,3 +84,5 @@ pub enum MetricError {
         actual: String,
     },
 }
+
+bayesmesh_comm::debug_is_display!(MetricError);

@@ -38,8 +38,8 @@ type Selection = Arc<dyn Fn(&Slot) -> bool + Send + Sync>;
 /// Mean-field variational inference: an independent Gaussian for every weight,
 /// `q(w) = Π N(w_i; μ_i, σ(ρ_i)²)`, drawn by `w = μ + σ(ρ)·ε`.
 ///
-/// By default all weights but those of normalisation layers are distributed, means start at the
-/// network's own weights, σ = exp(ρ) starts at `0.01·(1/√fan_in + 1e-5)`, and the KL to the prior is
+/// By default all weights but those of normalisation layers, and
+/// [learned noise](crate::LearnedNoise), are distributed, means start at the network's own weights, σ = exp(ρ) starts at `0.01·(1/√fan_in + 1e-5)`, and the KL to the prior is
 /// analytic where the prior is Gaussian.
 ///
 /// ```
@@ -96,7 +96,7 @@ impl<N: Network> MeanField<N> {
         }
         let posterior = Self {
             parameters: Parameters::new(network),
-            selection: Arc::new(|slot| !slot.is_normalisation()),
+            selection: Arc::new(|slot| !slot.is_point_by_default()),
             scale: Scale::Exp,
             initial_std: InitialStd::PerFanIn(0.01),
             kl: match prior {

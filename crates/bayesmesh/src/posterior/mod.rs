@@ -28,6 +28,7 @@ mod mc_dropout;
 mod mean_field;
 mod parameters;
 mod point;
+mod randomness;
 mod slot;
 mod update;
 
@@ -38,6 +39,7 @@ pub use mc_dropout::McDropout;
 pub use mean_field::{InitialStd, Kl, MeanField};
 pub use parameters::{Drawn, Parameters, Snapshot, Tape};
 pub use point::Point;
+pub use randomness::foreign_randomness;
 pub use slot::Slot;
 pub use update::Update;
 
@@ -153,7 +155,8 @@ pub trait Posterior: Clone + Send {
     }
 
     /// Sets the centre of every weight to `U(−1/√fan_in, 1/√fan_in)` (Kaiming uniform with a = √5,
-    /// the default of PyTorch) from a seed; normalisation layers keep what the network has.
+    /// the default of PyTorch) from a seed; normalisation layers and
+    /// [learned noise](crate::LearnedNoise) keep what the network has.
     #[must_use]
     fn initialised(self, seed: u64) -> Self
     where
@@ -165,7 +168,7 @@ pub trait Posterior: Clone + Send {
 
 fn initialise<P: Posterior>(mut posterior: P, stream: Stream) -> P {
     posterior.parameters_mut().set_centres(|index, slot, values| {
-        if slot.is_normalisation() {
+        if slot.is_point_by_default() {
             return;
         }
         let bound = 1.0 / (slot.fan_in.max(1) as f32).sqrt();

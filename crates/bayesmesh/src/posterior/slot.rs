@@ -53,6 +53,13 @@ impl Slot {
         LAYERS.contains(&self.layer.as_str())
     }
 
+    /// Whether the tensor is a point estimate unless asked otherwise, and keeps its value when the
+    /// weights are [initialised](super::Posterior::initialised): that of a normalisation layer, or
+    /// of [`LearnedNoise`](crate::LearnedNoise).
+    pub fn is_point_by_default(&self) -> bool {
+        self.is_normalisation() || self.layer == "LearnedNoise"
+    }
+
     /// The name of the number at `index` of the flat vector, for messages.
     pub(crate) fn describe(&self, index: usize) -> String {
         match self.family.names()[(index - self.range.start) / self.len().max(1)] {

@@ -6,7 +6,7 @@
 //! gradient. The penalty is added once after it, the norm clipped, and every rank takes the same
 //! step, so that the parameters stay equal without being sent.
 
-mod callback;
+mod callbacks;
 mod course;
 mod loading;
 pub(crate) mod members;
@@ -19,7 +19,10 @@ mod scoring;
 mod settings;
 mod state;
 
-pub use callback::{Callback, EpochReport, Flow, StepReport, Time};
+pub use callbacks::{
+    Best, BestCheckpoint, Callback, EarlyStopping, EpochReport, Flow, Kept, Progress, StepReport,
+    Time,
+};
 pub use course::{Course, Length};
 pub(crate) use optimizer::Optimizer;
 pub use optimizer::OptimizerConfig;
@@ -40,6 +43,7 @@ use crate::error::{Error, Result};
 use crate::loss::Loss;
 use crate::network::Network;
 use crate::posterior::Posterior;
+use callbacks::Answers;
 use loading::Feeds;
 use members::Members;
 use rank::Rank;
@@ -328,6 +332,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
                 plan: plan.clone(),
                 time: self.time,
                 callbacks: Vec::new(),
+                answers: Answers::default(),
             })
             .collect();
         ranks[0].callbacks = std::mem::take(&mut self.callbacks);

@@ -13,7 +13,17 @@ use burn::tensor::{Device, Tensor, TensorData};
 
 use crate::error::{Error, Result};
 
-/// Which optimiser, with its constants. The defaults are PyTorch's.
+/// Which optimiser, with its constants. The defaults are PyTorch's. The learning rate is
+/// [`Settings::schedule`](super::Settings::schedule).
+///
+/// ```
+/// use bayesmesh::trainer::OptimizerConfig;
+///
+/// let adam = OptimizerConfig::adam().weight_decay(1e-4).betas(0.9, 0.99)?;
+/// let sgd = OptimizerConfig::sgd().momentum(0.9)?;
+/// assert!(adam.momentum(0.9).is_err()); // Adam has betas instead
+/// # Ok::<(), bayesmesh::Error>(())
+/// ```
 ///
 /// Weight decay acts on all trainable numbers, as in the reference work: on ρ of a Gaussian too,
 /// which it draws towards zero (σ = 1 under `exp`). With a mean-field posterior the KL is the
@@ -61,6 +71,47 @@ impl OptimizerConfig {
     /// Plain stochastic gradient descent.
     pub fn sgd() -> Self {
         Self::Sgd { momentum: 0.0, weight_decay: 0.0 }
+    }
+
+    /// With another weight decay: an L2 penalty with Adam and SGD, decoupled with AdamW.
+    #[must_use]
+    pub fn weight_decay(mut self, decay: f32) -> Self {
+        let (Self::Adam { weight_decay, .. }
+        | Self::AdamW { weight_decay, .. }
+        | Self::Sgd { weight_decay, .. }) = &mut self;
+        *weight_decay = decay;
+        self
+    }
+
+    /// With another decay of the first and the second moment. Adam and AdamW only.
+    pub fn betas(mut self, first: f32, second: f32) -> Result<Self> {
+        match &mut self {
+            Self::Adam { betas, .. } | Self::AdamW { betas, .. } => *betas = (first, second),
+            Self::Sgd { .. } => return Err(not_a_constant_of("SGD", "betas", "momentum")),
+        }
+        self.check()?;
+        Ok(self)
+    }
+
+    /// With another number added to the root of the second moment. Adam and AdamW only.
+    pub fn epsilon(mut self, value: f32) -> Result<Self> {
+        match &mut self {
+            Self::Adam { epsilon, .. } | Self::AdamW { epsilon, .. } => *epsilon = value,
+            Self::Sgd { .. } => return Err(not_a_constant_of("SGD", "epsilon", "momentum")),
+        }
+        self.check()?;
+        Ok(self)
+    }
+
+    /// With momentum. SGD only.
+    pub fn momentum(mut self, value: f64) -> Result<Self> {
+        match &mut self {
+            Self::Sgd { momentum, .. } => *momentum = value,
+            Self::Adam { .. } => return Err(not_a_constant_of("Adam", "momentum", "betas")),
+            Self::AdamW { .. } => return Err(not_a_constant_of("AdamW", "momentum", "betas")),
+        }
+        self.check()?;
+        Ok(self)
     }
 
     /// Refuses constants with which a step is not defined.
@@ -112,6 +163,12 @@ impl OptimizerConfig {
             }
         }
     }
+}
+
+fn not_a_constant_of(optimizer: &str, name: &str, instead: &str) -> Error {
+    Error::Setting(format!(
+        "{optimizer} has no {name}; set its {instead}, or choose another optimiser"
+    ))
 }
 
 /// An optimiser with its state. Each acts element by element, so one step on the flat vector is a
@@ -289,6 +346,38 @@ pub(super) fn another_optimiser() -> Error {
 mod tests {
     use super::*;
     use burn::optim::AdamConfig;
+
+    #[test]
+    fn constants_are_those_of_the_optimiser() {
+        let adamw = OptimizerConfig::adamw().weight_decay(0.1);
+        let adamw = adamw.betas(0.8, 0.9).unwrap().epsilon(1e-6).unwrap();
+        let expected =
+            OptimizerConfig::AdamW { betas: (0.8, 0.9), epsilon: 1e-6, weight_decay: 0.1 };
+        assert_eq!(adamw, expected);
+        let adam = OptimizerConfig::adam().weight_decay(1e-4);
+        let expected =
+            OptimizerConfig::Adam { betas: (0.9, 0.999), epsilon: 1e-8, weight_decay: 1e-4 };
+        assert_eq!(adam, expected);
+        let sgd = OptimizerConfig::sgd().momentum(0.9).unwrap().weight_decay(0.2);
+        assert_eq!(sgd, OptimizerConfig::Sgd { momentum: 0.9, weight_decay: 0.2 });
+    }
+
+    #[test]
+    fn constants_of_another_optimiser_or_out_of_range_are_refused() {
+        let told = |outcome: Result<OptimizerConfig>, words: &str| {
+            let message = outcome.unwrap_err().to_string();
+            assert!(message.contains(words), "{words:?} not in: {message}");
+        };
+        let (adam, sgd) = (OptimizerConfig::adam(), OptimizerConfig::sgd());
+        told(adam.momentum(0.9), "Adam has no momentum; set its betas");
+        told(OptimizerConfig::adamw().momentum(0.9), "AdamW has no momentum; set its betas");
+        told(sgd.betas(0.9, 0.999), "SGD has no betas; set its momentum");
+        told(sgd.epsilon(1e-8), "SGD has no epsilon");
+        told(adam.betas(0.9, 1.0), "betas and momentum must be from 0 to below 1");
+        told(adam.epsilon(0.0), "epsilon positive");
+        told(sgd.momentum(-0.1), "betas and momentum must be");
+        told(adam.weight_decay(-1.0).check().map(|()| adam), "weight decay not negative");
+    }
 
     #[test]
     fn the_state_of_adam_has_the_names_and_numbers_of_burn_optim() {

@@ -3,7 +3,7 @@
 use std::f64::consts::PI;
 
 /// A learning rate for every step. A function of the step alone, so that a resumed run needs no
-/// state to continue.
+/// state to continue. A number is a constant rate: `schedule: 1e-3.into()`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Schedule {
     /// Always the same.
@@ -29,6 +29,13 @@ pub enum Schedule {
         /// The learning rate at the end and after it.
         floor: f64,
     },
+}
+
+impl From<f64> for Schedule {
+    /// The same rate at every step.
+    fn from(rate: f64) -> Self {
+        Self::Constant { rate }
+    }
 }
 
 impl Schedule {
@@ -68,6 +75,12 @@ pub(super) fn rise(step: usize, steps: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_is_a_constant_rate() {
+        let schedule: Schedule = 1e-3.into();
+        assert_eq!(schedule, Schedule::Constant { rate: 1e-3 });
+    }
 
     #[test]
     fn shapes() {

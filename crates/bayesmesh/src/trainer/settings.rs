@@ -35,6 +35,21 @@ pub enum Augment {
 }
 
 /// Everything about a run but the network, the loss and the data.
+///
+/// Name what is not as by [default](Settings::default), which is one draw of 32 examples a step,
+/// Adam with a learning rate of 1e-3, and one rank:
+///
+/// ```
+/// use bayesmesh::trainer::{OptimizerConfig, Settings};
+///
+/// let settings = Settings {
+///     samples: 8,
+///     schedule: 3e-4.into(), // the learning rate
+///     optimizer: OptimizerConfig::adam().weight_decay(1e-4),
+///     ..Settings::default()
+/// };
+/// # assert_eq!(settings.schedule.rate(0), 3e-4);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// Draws per step, S, over all ranks.
@@ -61,9 +76,11 @@ pub struct Settings {
     pub kl_warmup: usize,
     /// The largest norm of the whole gradient; longer ones are scaled to it.
     pub clip_norm: Option<f64>,
-    /// The learning rate.
+    /// The learning rate: a number, `1e-3.into()`, or one that changes over the run.
+    #[doc(alias = "learning_rate")]
+    #[doc(alias = "lr")]
     pub schedule: Schedule,
-    /// The optimiser.
+    /// The optimiser and its constants, e.g. `OptimizerConfig::adam().weight_decay(1e-4)`.
     pub optimizer: OptimizerConfig,
     /// Whether the optimiser's state and its step are divided among all ranks of the mesh: each
     /// keeps the moments of its share of the trainable numbers only, at the price of one more

@@ -1,4 +1,5 @@
 //! Folders for tests, and tests that run themselves in another process.
+#![allow(dead_code)] // each test uses a part
 
 use std::path::{Path, PathBuf};
 use std::process::{self, Command};
@@ -48,14 +49,12 @@ pub fn names(folder: &Path) -> Vec<String> {
 const ROLE: &str = "BAYESMESH_TEST_FOLDER";
 
 /// The folder to work in, if this is the process that [`rerun`] describes.
-#[allow(dead_code, reason = "not every test file starts processes")]
 pub fn role() -> Option<PathBuf> {
     env::var_os(ROLE).map(PathBuf::from)
 }
 
 /// Describes a process that runs one test of this executable in `folder`, started by the words of
 /// `launcher`.
-#[allow(dead_code, reason = "not every test file starts processes")]
 pub fn rerun(launcher: &[&str], test: &str, folder: &Path) -> Command {
     let this = env::current_exe().unwrap();
     let mut command = match launcher {

@@ -22,7 +22,7 @@ use std::time::Instant;
 
 use bayesmesh_comm::MeshComm;
 
-use super::callback::{Callback, EpochReport, StepReport, Time};
+use super::callbacks::{Answers, Callback, EpochReport, StepReport, Time};
 use super::loading::Feed;
 use super::plan::Plan;
 use super::scoring::evaluate_on;
@@ -44,6 +44,8 @@ pub(super) struct Rank<P, L> {
     pub plan: Plan,
     pub time: Time,
     pub callbacks: Vec<Box<dyn Callback>>,
+    /// What the callbacks have said so far.
+    pub answers: Answers,
 }
 
 /// What the steps of an epoch came to so far.
@@ -77,15 +79,18 @@ impl<P: Posterior, L: Loss> Rank<P, L> {
 
         let before = std::mem::take(&mut self.time);
         let mut outcome = self.steps(&mut tools, feed, train, valid);
+        self.callbacks.iter_mut().for_each(|callback| callback.on_end());
         if outcome.is_ok() {
             self.time = self.time.longest(&*mesh.world)?;
         }
         self.time += before;
         // What is not finite is seen by all ranks at once; other errors leave some behind.
         if let Ok(()) | Err(Error::NotFinite { .. }) = outcome {
+            outcome = self.answers.failure.take().map_or(outcome, Err);
             let peers = tools.exchange.peers(mesh);
             for (part, member) in tools.parts.iter().zip(self.state.members.iter_mut()) {
-                outcome = outcome.and(part.complete(peers, member, settings.optimizer));
+                let complete = part.complete(peers, member, settings.optimizer);
+                outcome = outcome.and(complete);
             }
         }
         outcome
@@ -103,13 +108,12 @@ impl<P: Posterior, L: Loss> Rank<P, L> {
         D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
     {
         let course = *self.plan.course();
-        let mut wants_stop = false;
         let mut epoch = Epoch::default();
         while self.state.step < course.steps() {
             let started = Instant::now();
             let batch = feed.take(self.state.step)?;
             let waited = started.elapsed().as_secs_f64();
-            let outcome = self.step(tools, feed, train, batch, wants_stop)?;
+            let outcome = self.step(tools, feed, train, batch)?;
             let time = Time {
                 seconds: started.elapsed().as_secs_f64(),
                 waited: waited + outcome.loaded,
@@ -120,16 +124,16 @@ impl<P: Posterior, L: Loss> Rank<P, L> {
             self.time += time;
             let report = self.report(&outcome, time);
             epoch.add(&report);
-            wants_stop |= self.tell(
+            self.tell(
                 tools,
                 |callback| callback.wants_checkpoint(&report),
                 |callback, checkpoint| callback.on_step(&report, checkpoint),
             )?;
             if course.ends_epoch(self.state.step) {
-                wants_stop |= self.end_epoch(tools, std::mem::take(&mut epoch), valid)?;
+                self.end_epoch(tools, std::mem::take(&mut epoch), valid)?;
                 // At the end of an epoch all agree at once, so that what a callback has judged is
                 // what it gets.
-                if anybody(&*tools.mesh.world, wants_stop)? {
+                if anybody(&*tools.mesh.world, self.answers.stop)? {
                     break;
                 }
             }
@@ -157,8 +161,8 @@ impl<P: Posterior, L: Loss> Rank<P, L> {
         }
     }
 
-    /// Scores the validation data and tells the callbacks; whether one wants to stop.
-    fn end_epoch<D>(&mut self, tools: &Tools<'_>, epoch: Epoch, valid: Option<&D>) -> Result<bool>
+    /// Scores the validation data and tells the callbacks.
+    fn end_epoch<D>(&mut self, tools: &Tools<'_>, epoch: Epoch, valid: Option<&D>) -> Result<()>
     where
         D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
     {

@@ -51,7 +51,6 @@ impl<P: Posterior, L: Loss> Rank<P, L> {
         feed: &dyn Feed<D>,
         train: &D,
         batch: Loaded<D>,
-        wants_stop: bool,
     ) -> Result<StepOutcome>
     where
         D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
@@ -66,7 +65,7 @@ impl<P: Posterior, L: Loss> Rank<P, L> {
             let pause = Instant::now();
             feed.pause();
             let loaded = pause.elapsed().as_secs_f64();
-            let sums = tools.exchange.sum(tools.mesh, own, wants_stop)?;
+            let sums = tools.exchange.sum(tools.mesh, own, self.answers.stop)?;
             if !sums.flags.too_early {
                 break (sums, loaded);
             }

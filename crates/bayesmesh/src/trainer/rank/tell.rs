@@ -12,14 +12,14 @@ use crate::posterior::Posterior;
 use crate::trainer::{Callback, Flow};
 
 impl<P: Posterior, L: Loss> Rank<P, L> {
-    /// Calls every callback of this rank, with checkpoints if one of them `wants` any; whether one
-    /// of them wants to stop. Collective where the state is on several ranks.
+    /// Calls every callback of this rank, with checkpoints if one of them `wants` any, and keeps what
+    /// they answer. Collective where the state is on several ranks.
     pub(super) fn tell(
         &mut self,
         tools: &Tools<'_>,
         wants: impl Fn(&dyn Callback) -> bool,
-        mut call: impl FnMut(&mut dyn Callback, &dyn Fn() -> Checkpoint) -> Flow,
-    ) -> Result<bool> {
+        mut call: impl FnMut(&mut dyn Callback, &dyn Fn() -> Checkpoint) -> Result<Flow>,
+    ) -> Result<()> {
         let mut callbacks = std::mem::take(&mut self.callbacks);
         let wanted = callbacks.iter().any(|callback| wants(&**callback));
         let is_here =
@@ -36,14 +36,13 @@ impl<P: Posterior, L: Loss> Rank<P, L> {
                 self.state.checkpoint()
             }
         };
-        let mut stop = false;
-        for callback in &mut callbacks {
-            stop |= call(&mut **callback, &checkpoint) == Flow::Stop;
-        }
+        let answers: Vec<Result<Flow>> =
+            callbacks.iter_mut().map(|callback| call(&mut **callback, &checkpoint)).collect();
         let unwanted = unwanted.get();
         self.callbacks = callbacks;
+        answers.into_iter().for_each(|answer| self.answers.add(answer));
         match unwanted {
-            false => Ok(stop),
+            false => Ok(()),
             true => Err(Error::Setting(
                 "a callback made a checkpoint after a step for which its `wants_checkpoint` said \
                  no; this run's state is on several ranks, and that checkpoint is not complete"

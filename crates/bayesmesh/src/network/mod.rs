@@ -1,5 +1,9 @@
 //! What a network must tell us.
 
+mod learned_noise;
+
+pub use learned_noise::LearnedNoise;
+
 use burn::module::Module;
 use burn::tensor::Tensor;
 

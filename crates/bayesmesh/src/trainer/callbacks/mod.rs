@@ -1,11 +1,26 @@
-//! What a run tells while it goes on.
+//! What a run tells while it goes on, and what listens.
+//!
+//! | callback | does |
+//! |---|---|
+//! | [`EarlyStopping`] | ends the run when a validation score no longer improves |
+//! | [`BestCheckpoint`] | keeps the state with the best validation score |
+//! | [`Progress`] | shows how far the run is, on standard error |
+
+mod best_checkpoint;
+mod early_stopping;
+mod progress;
+mod watched;
+
+pub use best_checkpoint::{Best, BestCheckpoint, Kept};
+pub use early_stopping::EarlyStopping;
+pub use progress::Progress;
 
 use std::ops::AddAssign;
 
 use bayesmesh_comm::{Communicator, Operation, Reduce};
 
 use crate::checkpoint::Checkpoint;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::metrics::Score;
 
 /// How long steps took, on one rank or on those that took longest.
@@ -111,7 +126,32 @@ pub enum Flow {
 /// Follows a run: progress bars, metric files, checkpoints, early stopping. On threads called on
 /// rank 0 only, in a job on the ranks that have it; any of them can stop the run.
 ///
-/// `checkpoint` copies everything a resumed run needs.
+/// A callback that fails stops the run as [`Flow::Stop`] does, and [`fit`](super::Trainer::fit)
+/// returns its error: the first one, if there are several. The trainer is then sound and can go on.
+/// What is not an error of the library becomes one by [`Error::callback`].
+///
+/// ```
+/// use std::fs::File;
+/// use std::io::Write;
+///
+/// use bayesmesh::checkpoint::Checkpoint;
+/// use bayesmesh::trainer::{Callback, Flow, StepReport};
+/// use bayesmesh::{Error, Result};
+///
+/// /// Writes the loss of every step to a file.
+/// struct Losses(File);
+///
+/// impl Callback for Losses {
+///     fn wants_checkpoint(&self, _: &StepReport) -> bool {
+///         false
+///     }
+///
+///     fn on_step(&mut self, report: &StepReport, _: &dyn Fn() -> Checkpoint) -> Result<Flow> {
+///         writeln!(self.0, "{} {}", report.step, report.loss).map_err(Error::callback)?;
+///         Ok(Flow::Continue)
+///     }
+/// }
+/// ```
 pub trait Callback: Send {
     /// Whether [`on_step`](Self::on_step) may make a checkpoint when it gets this report.
     ///
@@ -124,15 +164,49 @@ pub trait Callback: Send {
         true
     }
 
-    /// After every step.
-    fn on_step(&mut self, report: &StepReport, checkpoint: &dyn Fn() -> Checkpoint) -> Flow {
+    /// After every step. `checkpoint` copies everything a resumed run needs.
+    fn on_step(
+        &mut self,
+        report: &StepReport,
+        checkpoint: &dyn Fn() -> Checkpoint,
+    ) -> Result<Flow> {
         let _ = (report, checkpoint);
-        Flow::Continue
+        Ok(Flow::Continue)
     }
 
     /// After every epoch, and after the last step of the run where that is within one.
-    fn on_epoch(&mut self, report: &EpochReport, checkpoint: &dyn Fn() -> Checkpoint) -> Flow {
+    fn on_epoch(
+        &mut self,
+        report: &EpochReport,
+        checkpoint: &dyn Fn() -> Checkpoint,
+    ) -> Result<Flow> {
         let _ = (report, checkpoint);
-        Flow::Continue
+        Ok(Flow::Continue)
+    }
+
+    /// When [`fit`](super::Trainer::fit) ends, however it ends.
+    fn on_end(&mut self) {}
+}
+
+/// What the callbacks of a rank have said so far.
+#[derive(Default)]
+pub(super) struct Answers {
+    /// Whether one of them wants to stop.
+    pub stop: bool,
+    /// Why the first one failed.
+    pub failure: Option<Error>,
+}
+
+impl Answers {
+    /// Takes an answer in.
+    pub fn add(&mut self, answer: Result<Flow>) {
+        match answer {
+            Ok(Flow::Continue) => {}
+            Ok(Flow::Stop) => self.stop = true,
+            Err(error) => {
+                self.stop = true;
+                self.failure.get_or_insert(error);
+            }
+        }
     }
 }
