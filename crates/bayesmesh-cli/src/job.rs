@@ -7,7 +7,8 @@ use anyhow::Result;
 #[cfg(feature = "mpi")]
 use bayesmesh::data::Checksum;
 use bayesmesh::{
-    Communicator, Dataset, Mesh, agree, gather_texts, launch, node_processors, node_sizes,
+    Communicator, Dataset, Mesh, agree, are_uneven, gather_texts, launch, node_processors,
+    node_sizes,
 };
 
 use crate::args::Ranks;
@@ -137,19 +138,17 @@ impl Job {
             .map_or_else(String::new, |world| format!("{program} -n {} ", world.size()))
     }
 
-    /// The mesh that was asked for. Otherwise, on threads, one sample rank for every processor, but
-    /// no more ranks than draws; in a job samples within the nodes and data across, with the
-    /// data of a node divided further where there are more ranks than draws.
+    /// The mesh that was asked for. Otherwise [`Mesh::for_nodes`], of the nodes of the job, or of one
+    /// node that has a thread for every processor, but no more than draws.
     pub fn mesh(&self, asked: &Ranks, recipe: &Recipe) -> Result<Mesh> {
         let (draws, batch) = (recipe.train.samples, recipe.train.batch);
-        let usage = |error: &dyn ToString| Usage(error.to_string());
         let Some(world) = &self.world else {
             return match (asked.mesh, asked.ranks) {
                 (Some(mesh), _) => Ok(mesh),
-                (None, Some(n)) => Ok(Mesh::samples(n).map_err(|error| usage(&error))?),
+                (None, Some(n)) => Ok(Mesh::samples(n).map_err(|error| Usage(error.to_string()))?),
                 (None, None) => {
                     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-                    Ok(Mesh::samples(processors.min(draws).max(1)).expect("at least one rank"))
+                    Ok(Mesh::for_nodes(&[processors.min(draws)], draws, batch))
                 }
             };
         };
@@ -170,9 +169,8 @@ impl Job {
             .into()),
             None => {
                 let sizes = node_sizes(&**world)?;
-                let samples = most_samples(&sizes, draws, batch);
-                let mesh = Mesh::new(samples, size / samples).map_err(|error| usage(&error))?;
-                if is_uneven(&sizes) {
+                let mesh = Mesh::for_nodes(&sizes, draws, batch);
+                if are_uneven(&sizes) {
                     say::warn(format!(
                         "the nodes have different numbers of ranks ({}): the mesh is {mesh}; give \
                          every node as many (--ntasks-per-node), or choose a --mesh",
@@ -256,57 +254,5 @@ impl Job {
             None => Ok(vec![texts]),
             Some(world) => Ok(gather_texts(&**world, &texts).map_err(bayesmesh::Error::from)?),
         }
-    }
-}
-
-/// Whether nodes have different numbers of ranks.
-fn is_uneven(nodes: &[usize]) -> bool {
-    nodes.iter().any(|node| *node != nodes[0])
-}
-
-/// How many ranks share the draws: of groups that fit into every node the largest for which there
-/// are enough draws, and enough examples of a batch for as many groups. Where the nodes are uneven
-/// and no two ranks could share draws, or where there are too few examples, groups go across nodes.
-fn most_samples(nodes: &[usize], draws: usize, batch: usize) -> usize {
-    let ranks: usize = nodes.iter().sum();
-    let fits = |&samples: &usize| {
-        samples <= draws && ranks.is_multiple_of(samples) && ranks / samples <= batch
-    };
-    let within = |samples: &usize| nodes.iter().all(|node| node.is_multiple_of(*samples));
-    let found = (1..=ranks).rev().filter(fits).find(within);
-    match found {
-        Some(samples) if samples > 1 || !is_uneven(nodes) => samples,
-        _ => (1..=ranks).rev().find(fits).unwrap_or(1),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn more_ranks_than_draws_divide_the_data_too() {
-        assert_eq!(most_samples(&[4], 8, 64), 4);
-        assert_eq!(most_samples(&[8], 4, 64), 4);
-        assert_eq!(most_samples(&[6], 4, 64), 3);
-        assert_eq!(most_samples(&[7], 4, 64), 1);
-        assert_eq!(most_samples(&[1], 1, 64), 1);
-    }
-
-    #[test]
-    fn draws_are_divided_within_nodes() {
-        assert_eq!(most_samples(&[4, 4], 8, 64), 4);
-        assert_eq!(most_samples(&[1, 1, 1], 8, 64), 1);
-        assert_eq!(most_samples(&[8, 8, 4], 8, 64), 4);
-        // Either way somebody sends more than is good.
-        assert_eq!(most_samples(&[3, 2], 8, 64), 5);
-        assert_eq!(most_samples(&[8, 8, 7], 8, 64), 1);
-    }
-
-    #[test]
-    fn data_are_not_divided_into_more_parts_than_there_are() {
-        assert_eq!(most_samples(&[1, 1, 1, 1], 8, 3), 4);
-        assert_eq!(most_samples(&[2, 2, 2], 8, 2), 6);
-        assert_eq!(most_samples(&[7], 4, 4), 1);
     }
 }

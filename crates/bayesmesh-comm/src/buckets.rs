@@ -2,6 +2,7 @@
 
 use crate::communicator::{Communicator, Operation, Reduce};
 use crate::error::CommError;
+use crate::numbers::gather_numbers;
 
 /// Bucket size that keeps each message large against its latency and small against what a network
 /// has, so that most of it is on its way before the last bucket is known: 1 MiB.
@@ -31,20 +32,15 @@ pub fn all_reduce_buckets(
 
 /// An error on every rank unless all have the same `length`.
 fn check_lengths(comm: &dyn Communicator, length: usize) -> Result<(), CommError> {
-    // Two digits of base 2^24, each exact in an f32, count up to 2^48 values.
-    const BASE: usize = 1 << 24;
-    let digits = [(length / BASE) as f32, (length % BASE) as f32];
-    let lengths: Vec<usize> = (comm.all_gather(&digits)?.iter())
-        .map(|digits| digits.iter().fold(0, |length, &digit| length * BASE + digit as usize))
-        .collect();
+    let lengths = gather_numbers(comm, &[length as u64])?.concat();
     match lengths.iter().position(|&other| other != lengths[0]) {
         None => Ok(()),
         Some(other_rank) => Err(CommError::LengthMismatch {
             call: "all_reduce_buckets".to_owned(),
             rank: 0,
-            length: lengths[0],
+            length: lengths[0] as usize,
             other_rank,
-            other_length: lengths[other_rank],
+            other_length: lengths[other_rank] as usize,
         }),
     }
 }

@@ -12,13 +12,20 @@ pub(crate) enum Call {
         operation: Operation,
         reduce: Reduce,
     },
+    AllReduceU64 {
+        operation: Operation,
+    },
     TreeReduce,
     ReduceScatter {
         reduce: Reduce,
     },
     AllGather,
     AllGatherInto,
+    AllGatherBytes,
     Broadcast {
+        root: usize,
+    },
+    BroadcastBytes {
         root: usize,
     },
     Barrier,
@@ -27,17 +34,35 @@ pub(crate) enum Call {
     SplitNode,
 }
 
+impl Call {
+    /// Whether ranks may bring different lengths.
+    pub fn is_ragged(self) -> bool {
+        matches!(self, Call::AllGather | Call::AllGatherBytes | Call::BroadcastBytes { .. })
+    }
+
+    /// The rank whose values all get, where there is one.
+    pub fn root(self) -> Option<usize> {
+        match self {
+            Call::Broadcast { root } | Call::BroadcastBytes { root } => Some(root),
+            _ => None,
+        }
+    }
+}
+
 impl Display for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Call::AllReduce { element, operation, reduce } => {
                 write!(f, "all_reduce({element}, {operation}, {reduce})")
             }
+            Call::AllReduceU64 { operation } => write!(f, "all_reduce_u64({operation})"),
             Call::TreeReduce => f.write_str("tree_reduce"),
             Call::ReduceScatter { reduce } => write!(f, "reduce_scatter({reduce})"),
             Call::AllGather => f.write_str("all_gather"),
             Call::AllGatherInto => f.write_str("all_gather_into"),
+            Call::AllGatherBytes => f.write_str("all_gather_bytes"),
             Call::Broadcast { root } => write!(f, "broadcast(root {root})"),
+            Call::BroadcastBytes { root } => write!(f, "broadcast_bytes(root {root})"),
             Call::Barrier => f.write_str("barrier"),
             Call::Split => f.write_str("split"),
             #[cfg(feature = "mpi")]

@@ -57,9 +57,13 @@ impl Display for Operation {
 
 /// One rank's end of a group of ranks.
 ///
-/// All methods but [`rank`](Self::rank), [`size`](Self::size) and [`abort`](Self::abort) are
-/// collective: every rank of the group must make the same calls in the same order. Ranks that do
-/// not are told so by an error. After an error the contents of `values` are unspecified.
+/// All methods but [`rank`](Self::rank), [`size`](Self::size),
+/// [`is_concurrent`](Self::is_concurrent) and [`abort`](Self::abort) are collective: every rank of
+/// the group must make the same calls in the same order, one at a time. Ranks that do not are told
+/// so by an error. After an error the contents of `values` are unspecified.
+///
+/// Gradients and losses travel as floats, all else (counts, names, orders, checksums) as integers
+/// or bytes, which arrive as they were sent.
 pub trait Communicator: Send + Sync + Debug {
     /// This rank's index, in `0..size`.
     fn rank(&self) -> usize;
@@ -86,6 +90,12 @@ pub trait Communicator: Send + Sync + Debug {
         reduce: Reduce,
     ) -> Result<(), CommError>;
 
+    /// Combines integers element by element over the ranks; every rank ends with the result. All
+    /// ranks pass the same length.
+    ///
+    /// A sum is taken modulo 2^64: no order of the ranks changes it, and nothing overflows.
+    fn all_reduce_u64(&self, values: &mut [u64], operation: Operation) -> Result<(), CommError>;
+
     /// Combines whole slices over the ranks in the fixed order of [`tree`](crate::tree); every
     /// rank ends with the result.
     ///
@@ -110,12 +120,19 @@ pub trait Communicator: Send + Sync + Debug {
     /// Every rank's values, in rank order; the slices may have different lengths.
     fn all_gather(&self, values: &[f32]) -> Result<Vec<Vec<f32>>, CommError>;
 
+    /// Every rank's bytes, in rank order; the slices may have different lengths.
+    fn all_gather_bytes(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, CommError>;
+
     /// Every rank gives its own [`share`](crate::share)`(values.len(), size, rank)` of `values` and
     /// gets those of the others in their places. All ranks pass the same length.
     fn all_gather_into(&self, values: &mut [f32]) -> Result<(), CommError>;
 
     /// Overwrites `values` on every rank with those of rank `root`; all pass the same length.
     fn broadcast(&self, values: &mut [f32], root: usize) -> Result<(), CommError>;
+
+    /// Replaces `bytes` on every rank by those of rank `root`, however many there are: the others
+    /// need not know how many to expect, and what they hold does not matter.
+    fn broadcast_bytes(&self, bytes: &mut Vec<u8>, root: usize) -> Result<(), CommError>;
 
     /// Returns once every rank has called it.
     fn barrier(&self) -> Result<(), CommError>;

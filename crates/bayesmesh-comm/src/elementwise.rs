@@ -1,17 +1,36 @@
 //! Combining slices element by element.
 
-use std::ops::Add;
-
 use crate::communicator::Operation;
 
+/// What reductions combine.
+pub(crate) trait Number: Copy + PartialOrd {
+    /// `self + other`.
+    fn plus(self, other: Self) -> Self;
+}
+
+impl Number for f32 {
+    fn plus(self, other: Self) -> Self {
+        self + other
+    }
+}
+
+impl Number for f64 {
+    fn plus(self, other: Self) -> Self {
+        self + other
+    }
+}
+
+impl Number for u64 {
+    /// Modulo 2^64, so that the order of a sum does not matter.
+    fn plus(self, other: Self) -> Self {
+        self.wrapping_add(other)
+    }
+}
+
 /// `left[i] = left[i] ∘ right[i]`.
-pub(crate) fn combine<T: Copy + PartialOrd + Add<Output = T>>(
-    operation: Operation,
-    left: &mut [T],
-    right: &[T],
-) {
+pub(crate) fn combine<T: Number>(operation: Operation, left: &mut [T], right: &[T]) {
     match operation {
-        Operation::Sum => join(left, right, |l, r| l + r),
+        Operation::Sum => join(left, right, T::plus),
         Operation::Max => join(left, right, larger),
     }
 }

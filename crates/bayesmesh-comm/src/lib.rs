@@ -1,19 +1,20 @@
 //! Collective communication for BayesMesh: who the ranks are and how they combine what they hold.
 //!
 //! - [`Communicator`] is the interface everything above is written against: all-reduce, all-gather,
-//!   broadcast, barrier, split. All of them are *collective*: every rank of the communicator calls
-//!   the same operations in the same order.
+//!   broadcast, barrier, split, of floats, integers and bytes. All of them are *collective*: every
+//!   rank of the communicator calls the same operations in the same order.
 //! - [`threads`] implements it for ranks that are threads of one process and share memory;
 //!   `mpi`, with the cargo feature of that name, for ranks that are processes of an MPI job.
 //!   [`launch`] says whether this process is one.
-//! - [`Mesh`] arranges ranks on two axes, samples × data; [`MeshComm`] is a communicator with the
-//!   sub-communicators of both axes.
+//! - [`Mesh`] arranges ranks on two axes, samples × data, by default by [`Mesh::for_nodes`];
+//!   [`MeshComm`] is a communicator with the sub-communicators of both axes.
 //! - [`TreeFold`] sums a local sequence by the same fixed binary tree that
 //!   [`Reduce::Reproducible`] uses between ranks, so that the two compose to the same bits.
 //! - [`all_reduce_buckets`] reduces a long vector piece by piece; [`BucketReducer`] does it while
 //!   the caller computes the rest.
 //! - [`agree`](fn@agree) refuses ranks that were started with different things; [`gather_texts`]
-//!   tells each what the others say; [`NodeShared`] lets one rank of a node read for all.
+//!   and [`gather_numbers`] tell each what the others say; [`NodeShared`] lets one rank of a node
+//!   read for all.
 //!
 //! A rank that fails never leaves the others waiting: their pending and later calls return an
 //! error that names the rank and its reason.
@@ -44,6 +45,7 @@ pub mod mesh;
 #[cfg(feature = "mpi")]
 pub mod mpi;
 pub mod node;
+mod numbers;
 pub mod reducer;
 mod texts;
 pub mod threads;
@@ -53,10 +55,11 @@ pub use agree::agree;
 pub use buckets::{DEFAULT_BUCKET_BYTES, all_reduce_buckets};
 pub use communicator::{Communicator, Operation, Reduce};
 pub use error::{CommError, MeshError, RunError, StartError};
-pub use mesh::{Coordinates, Mesh, MeshComm, share};
+pub use mesh::{Coordinates, Mesh, MeshComm, are_uneven, share};
 #[cfg(feature = "mpi")]
 pub use mpi::MpiCommunicator;
-pub use node::{NodeShared, Processors, node_mesh, node_processors, node_sizes};
+pub use node::{NodeShared, Processors, node_processors, node_sizes};
+pub use numbers::gather_numbers;
 pub use reducer::{BucketReducer, ReducerTime};
 pub use texts::gather_texts;
 pub use threads::ThreadCommunicator;

@@ -8,6 +8,7 @@
 //! | hybrid | g × P/g |
 
 mod mesh_comm;
+mod policy;
 
 use std::fmt::{self, Display};
 use std::ops::Range;
@@ -16,6 +17,7 @@ use std::str::FromStr;
 use crate::error::MeshError;
 
 pub use mesh_comm::MeshComm;
+pub use policy::are_uneven;
 
 /// How many ranks share the draws (sample axis) and how many share the batch (data axis).
 ///

@@ -1,10 +1,9 @@
-//! What follows from ranks sharing a node: reading once for all, and the mesh they suggest.
-
-use std::sync::atomic::{AtomicUsize, Ordering};
+//! What follows from ranks sharing a node: who they are, what they read once for all, and the
+//! processors of each.
 
 use crate::communicator::Communicator;
 use crate::error::CommError;
-use crate::mesh::Mesh;
+use crate::numbers::gather_numbers;
 
 /// One rank of a node reads what all ranks of the node need.
 ///
@@ -27,14 +26,12 @@ use crate::mesh::Mesh;
 #[derive(Debug)]
 pub struct NodeShared {
     node: Box<dyn Communicator>,
-    /// The length of the last turn: the next one most likely has the same, and is then one message.
-    length: AtomicUsize,
 }
 
 impl NodeShared {
     /// For ranks of `comm` that need the same data. Collective.
     pub fn new(comm: &dyn Communicator) -> Result<Self, CommError> {
-        Ok(NodeShared { node: comm.split_node()?, length: AtomicUsize::new(0) })
+        Ok(NodeShared { node: comm.split_node()? })
     }
 
     /// The ranks that share.
@@ -57,28 +54,15 @@ impl NodeShared {
         turn: usize,
         read: impl FnOnce() -> Result<Vec<f32>, E>,
     ) -> Result<Vec<f32>, E> {
-        let expected = self.length.load(Ordering::Relaxed);
-        let own = if self.reads(turn) { Some(read()?) } else { None };
-        // The bits of the length in two words, then the values if they fit.
-        let mut message = vec![0.0; 2 + expected];
-        if let Some(values) = &own {
-            let length = values.len() as u64;
-            message[0] = f32::from_bits(length as u32);
-            message[1] = f32::from_bits((length >> 32) as u32);
-            if values.len() == expected {
-                message[2..].copy_from_slice(values);
-            }
+        let reader = self.reader(turn);
+        if self.reads(turn) {
+            let values = read()?;
+            self.node.broadcast_bytes(&mut to_bytes(&values), reader)?;
+            return Ok(values);
         }
-        self.node.broadcast(&mut message, self.reader(turn))?;
-        let length = u64::from(message[0].to_bits()) | u64::from(message[1].to_bits()) << 32;
-        let length = length as usize;
-        if length == expected {
-            return Ok(own.unwrap_or_else(|| message.split_off(2)));
-        }
-        self.length.store(length, Ordering::Relaxed);
-        let mut values = own.unwrap_or_else(|| vec![0.0; length]);
-        self.node.broadcast(&mut values, self.reader(turn))?;
-        Ok(values)
+        let mut bytes = Vec::new();
+        self.node.broadcast_bytes(&mut bytes, reader)?;
+        Ok(to_values(&bytes))
     }
 
     fn reader(&self, turn: usize) -> usize {
@@ -86,23 +70,13 @@ impl NodeShared {
     }
 }
 
-/// The mesh that the nodes suggest: samples within a node, where ranks share data, and data across
-/// nodes. Collective.
-///
-/// Where nodes have different numbers of ranks, groups that fit into all of them share the samples.
-pub fn node_mesh(world: &dyn Communicator) -> Result<Mesh, CommError> {
-    let samples = node_sizes(world)?.into_iter().fold(0, greatest_common_divisor);
-    Ok(Mesh::new(samples, world.size() / samples).expect("a world has ranks"))
-}
-
 /// How many ranks there are on each node, as far as they are next to each other in rank order, as
 /// those of `mpi::run` are: a node whose ranks are not counts several times. Collective.
 pub fn node_sizes(world: &dyn Communicator) -> Result<Vec<usize>, CommError> {
     let node = world.split_node()?;
-    // The world rank of its first rank names a node; exact in an f32 below 2^24 ranks.
-    let mut first = [world.rank() as f32];
-    node.broadcast(&mut first, 0)?;
-    Ok(runs(&world.all_gather(&first)?.concat()))
+    // The world rank of its first rank names a node.
+    let ranks = gather_numbers(&*node, &[world.rank() as u64])?;
+    Ok(runs(&gather_numbers(world, &ranks[0])?.concat()))
 }
 
 /// The processors that a rank may run on.
@@ -127,44 +101,53 @@ impl Processors {
 pub fn node_processors(world: &dyn Communicator) -> Result<Processors, CommError> {
     let node = world.split_node()?;
     let count = std::thread::available_parallelism().map_or(1, usize::from);
-    // Which ones, where the system tells; the bytes of a text are exact in floats.
+    // Which ones, where the system tells.
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("Cpus_allowed:")).unwrap_or_default();
-    let own: Vec<f32> = line.bytes().map(f32::from).collect();
-    let ranks = node.all_gather(&own)?.iter().filter(|other| **other == own).count();
+    let all = node.all_gather_bytes(line.as_bytes())?;
+    let ranks = all.iter().filter(|other| **other == line.as_bytes()).count();
     Ok(Processors { count, ranks })
 }
 
 /// The lengths of the stretches of equal names.
-fn runs(names: &[f32]) -> Vec<usize> {
-    names.chunk_by(|left, right| left == right).map(<[f32]>::len).collect()
+fn runs(names: &[u64]) -> Vec<usize> {
+    names.chunk_by(|left, right| left == right).map(<[u64]>::len).collect()
 }
 
-fn greatest_common_divisor(a: usize, b: usize) -> usize {
-    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+/// What a float is as bytes; NaN keeps its bits.
+const BYTES: usize = size_of::<f32>();
+
+fn to_bytes(values: &[f32]) -> Vec<u8> {
+    let mut bytes = vec![0; BYTES * values.len()];
+    for (bytes, value) in bytes.as_chunks_mut::<BYTES>().0.iter_mut().zip(values) {
+        *bytes = value.to_le_bytes();
+    }
+    bytes
+}
+
+fn to_values(bytes: &[u8]) -> Vec<f32> {
+    bytes.as_chunks::<BYTES>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn group(names: &[f32]) -> usize {
-        runs(names).into_iter().fold(0, greatest_common_divisor)
-    }
-
     #[test]
-    fn samples_within_nodes_and_data_across() {
-        assert_eq!(group(&[0.0]), 1);
-        assert_eq!(group(&[0.0; 4]), 4);
-        assert_eq!(group(&[0.0, 0.0, 2.0, 2.0, 4.0, 4.0]), 2);
-        assert_eq!(group(&[0.0, 1.0, 2.0]), 1);
-    }
-
-    #[test]
-    fn no_group_is_on_two_nodes() {
-        assert_eq!(group(&[0.0, 0.0, 0.0, 0.0, 4.0, 4.0]), 2);
-        assert_eq!(group(&[0.0, 0.0, 0.0, 3.0, 3.0]), 1);
+    fn a_node_is_a_stretch_of_ranks() {
+        assert_eq!(runs(&[0]), [1]);
+        assert_eq!(runs(&[0, 0, 0, 3, 3]), [3, 2]);
         // Ranks dealt out to nodes like cards.
-        assert_eq!(group(&[0.0, 1.0, 0.0, 1.0]), 1);
+        assert_eq!(runs(&[0, 1, 0, 1]), [1, 1, 1, 1]);
+    }
+
+    #[test]
+    fn floats_keep_their_bits() {
+        let bits = [0x8000_0000, 1, 0x7fc0_1234, 0xff80_0001, 0x3f80_0000];
+        let values = bits.map(f32::from_bits);
+        assert_eq!(
+            to_values(&to_bytes(&values)).iter().map(|v| v.to_bits()).collect::<Vec<_>>(),
+            bits
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Texts between ranks, by what communicators move.
+//! Texts between ranks.
 
 use crate::communicator::Communicator;
 use crate::error::CommError;
@@ -15,29 +15,27 @@ pub fn gather_texts(
     comm: &dyn Communicator,
     texts: &[impl AsRef<str>],
 ) -> Result<Vec<Vec<String>>, CommError> {
-    let all = comm.all_gather(&encode(texts))?;
-    Ok(all.iter().map(|numbers| decode(numbers)).collect())
+    let all = comm.all_gather_bytes(&encode(texts))?;
+    Ok(all.iter().map(|bytes| decode(bytes)).collect())
 }
 
-/// The bytes of each text after their number, as floats. Bytes are exact in a float, numbers below
-/// 2^24 too.
-fn encode(texts: &[impl AsRef<str>]) -> Vec<f32> {
-    let mut numbers = Vec::new();
+/// The bytes of each text after their number.
+fn encode(texts: &[impl AsRef<str>]) -> Vec<u8> {
+    let mut bytes = Vec::new();
     for text in texts {
         let text = text.as_ref();
-        numbers.push(text.len() as f32);
-        numbers.extend(text.bytes().map(f32::from));
+        bytes.extend((text.len() as u64).to_le_bytes());
+        bytes.extend(text.bytes());
     }
-    numbers
+    bytes
 }
 
-fn decode(mut numbers: &[f32]) -> Vec<String> {
+fn decode(mut bytes: &[u8]) -> Vec<String> {
     let text = || {
-        let (&length, rest) = numbers.split_first()?;
-        let (bytes, rest) = rest.split_at_checked(length as usize)?;
-        numbers = rest;
-        let bytes: Vec<u8> = bytes.iter().map(|&byte| byte as u8).collect();
-        Some(String::from_utf8_lossy(&bytes).into_owned())
+        let (length, rest) = bytes.split_first_chunk()?;
+        let (text, rest) = rest.split_at_checked(u64::from_le_bytes(*length) as usize)?;
+        bytes = rest;
+        Some(String::from_utf8_lossy(text).into_owned())
     };
     std::iter::from_fn(text).collect()
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bayesmesh_comm::{
-    CommError, Communicator, Mesh, NodeShared, Processors, RunError, node_mesh, node_processors,
+    CommError, Communicator, NodeShared, Processors, RunError, node_processors, node_sizes,
 };
 use common::{ranks, values};
 
@@ -57,8 +57,8 @@ fn a_reader_that_fails_ends_the_run() {
 #[test]
 fn threads_are_on_one_node() {
     for size in [1, 2, 6] {
-        let meshes = ranks(size, |comm| node_mesh(comm)).unwrap();
-        assert_eq!(meshes, vec![Mesh::samples(size).unwrap(); size]);
+        let nodes = ranks(size, |comm| node_sizes(comm)).unwrap();
+        assert_eq!(nodes, vec![vec![size]; size]);
     }
 }
 

@@ -25,8 +25,8 @@ pub mod trainer;
 #[cfg(feature = "mpi")]
 pub use bayesmesh_comm::mpi;
 pub use bayesmesh_comm::{
-    CommError, Communicator, Mesh, MeshComm, Operation, Reduce, agree, gather_texts, launch,
-    node_mesh, node_processors, node_sizes, threads,
+    CommError, Communicator, Mesh, MeshComm, Operation, Reduce, agree, are_uneven, gather_numbers,
+    gather_texts, launch, node_processors, node_sizes, threads,
 };
 pub use bayesmesh_kernels::memory;
 pub use bayesmesh_kernels::stream::{Purpose, Stream};

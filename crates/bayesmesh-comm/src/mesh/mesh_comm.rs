@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::communicator::Communicator;
 use crate::error::MeshError;
 use crate::mesh::{Coordinates, Mesh};
+use crate::texts::gather_texts;
 
 /// A communicator with the sub-communicators of both axes of its mesh.
 #[derive(Debug)]
@@ -28,15 +29,10 @@ impl MeshComm {
     /// of as many ranks as `world` has.
     pub fn new(mesh: Mesh, world: Arc<dyn Communicator>) -> Result<Self, MeshError> {
         // Compared before anything else, so that ranks configured differently all get the error.
-        let axes = [mesh.samples_size() as f32, mesh.data_size() as f32];
-        let meshes = world.all_gather(&axes)?;
-        if let Some(rank) = meshes.iter().position(|axes| *axes != meshes[0]) {
-            let name = |axes: &[f32]| format!("{}x{}", axes[0], axes[1]);
-            return Err(MeshError::Disagreement {
-                first: name(&meshes[0]),
-                rank,
-                other: name(&meshes[rank]),
-            });
+        let meshes = gather_texts(&*world, &[mesh.to_string()])?.concat();
+        if let Some(rank) = meshes.iter().position(|mesh| *mesh != meshes[0]) {
+            let (first, other) = (meshes[0].clone(), meshes[rank].clone());
+            return Err(MeshError::Disagreement { first, rank, other });
         }
         if world.size() != mesh.size() {
             return Err(MeshError::WorldSize { mesh, world: world.size() });

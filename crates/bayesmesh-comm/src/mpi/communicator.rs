@@ -7,7 +7,7 @@ use super::failure::{EXIT_CODE, Job};
 use super::raw::{Element, RawComm};
 use crate::call::Call;
 use crate::communicator::{Communicator, Operation, Reduce};
-use crate::elementwise;
+use crate::elementwise::{self, Number};
 use crate::error::CommError;
 use crate::mesh::share;
 use crate::tree;
@@ -52,7 +52,7 @@ impl MpiCommunicator {
     /// Tells the others that this rank is done, and waits until they are. Whoever still
     /// communicates on this communicator gets [`CommError::PeerLeft`].
     pub(super) fn finish(&self) -> Result<(), CommError> {
-        while let Err(error) = self.seat.begin_named(FINISH, 0) {
+        while let Err(error) = self.seat.begin_named(FINISH, 0, 0) {
             match error {
                 CommError::PeerLeft { .. } => {}
                 other => return Err(other),
@@ -93,6 +93,11 @@ impl Communicator for MpiCommunicator {
         self.seat.comm.all_reduce(values, operation, reduce, &mut Vec::new())
     }
 
+    fn all_reduce_u64(&self, values: &mut [u64], operation: Operation) -> Result<(), CommError> {
+        let _scratch = self.seat.begin(&Call::AllReduceU64 { operation }, values.len())?;
+        self.seat.comm.all_reduce(values, operation, Reduce::Fast, &mut Vec::new())
+    }
+
     fn tree_reduce(
         &self,
         values: &mut [f32],
@@ -129,18 +134,12 @@ impl Communicator for MpiCommunicator {
 
     fn all_gather(&self, values: &[f32]) -> Result<Vec<Vec<f32>>, CommError> {
         let _scratch = self.seat.begin(&Call::AllGather, 0)?;
-        let comm = &self.seat.comm;
-        let lengths = comm.gather_one(values.len() as u64)?;
-        let lengths: Vec<usize> = lengths.into_iter().map(|length| length as usize).collect();
-        let mut all = vec![0.0; lengths.iter().sum()];
-        comm.gather(values, &lengths, &mut all)?;
-        let mut rest = all.as_slice();
-        let mut take = |&length: &usize| {
-            let (part, others) = rest.split_at(length);
-            rest = others;
-            part.to_vec()
-        };
-        Ok(lengths.iter().map(&mut take).collect())
+        self.seat.comm.all_gather(values)
+    }
+
+    fn all_gather_bytes(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, CommError> {
+        let _scratch = self.seat.begin(&Call::AllGatherBytes, 0)?;
+        self.seat.comm.all_gather(bytes)
     }
 
     fn all_gather_into(&self, values: &mut [f32]) -> Result<(), CommError> {
@@ -154,12 +153,17 @@ impl Communicator for MpiCommunicator {
 
     fn broadcast(&self, values: &mut [f32], root: usize) -> Result<(), CommError> {
         let _scratch = self.seat.begin(&Call::Broadcast { root }, values.len())?;
-        let size = self.size();
-        if root >= size {
-            // All passed the same root, so all come here.
-            return Err(CommError::RootOutOfRange { root, size });
-        }
+        self.seat.check_root(root)?;
         self.seat.comm.broadcast(values, root)
+    }
+
+    fn broadcast_bytes(&self, bytes: &mut Vec<u8>, root: usize) -> Result<(), CommError> {
+        let own = if self.rank() == root { bytes.len() as u64 } else { 0 };
+        let call = Call::BroadcastBytes { root }.to_string();
+        let (_scratch, length) = self.seat.begin_named(&call, 0, own)?;
+        self.seat.check_root(root)?;
+        bytes.resize(length as usize, 0);
+        self.seat.comm.broadcast(bytes, root)
     }
 
     fn barrier(&self) -> Result<(), CommError> {
@@ -194,14 +198,16 @@ impl Seat {
     /// Begins a call when all ranks are here, if they make the same one with equal lengths. It is
     /// under way as long as the result lives.
     fn begin(&self, call: &Call, length: usize) -> Result<MutexGuard<'_, Vec<f32>>, CommError> {
-        self.begin_named(&call.to_string(), length)
+        self.begin_named(&call.to_string(), length, 0).map(|(scratch, _)| scratch)
     }
 
+    /// The same, and the largest of the numbers that the ranks tell each other.
     fn begin_named(
         &self,
         name: &str,
         length: usize,
-    ) -> Result<MutexGuard<'_, Vec<f32>>, CommError> {
+        told: u64,
+    ) -> Result<(MutexGuard<'_, Vec<f32>>, u64), CommError> {
         // A second call at the same time, from another thread or from within a reduction, could
         // not be told apart by the other ranks.
         let scratch = match self.scratch.try_lock() {
@@ -209,16 +215,23 @@ impl Seat {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return Err(CommError::Busy),
         };
-        if self.comm.size() > 1 {
-            let (name_hash, length) = (hash(name), length as u64);
-            let header = [name_hash, !name_hash, length, !length];
-            // The largest x and the largest !x are each other's complement if all x are equal.
-            let [a, not_a, b, not_b] = self.comm.max_of(header)?;
-            if a != !not_a || b != !not_b {
-                return Err(self.explain(name, length)?);
-            }
+        if self.comm.size() == 1 {
+            return Ok((scratch, told));
         }
-        Ok(scratch)
+        let (name_hash, length) = (hash(name), length as u64);
+        let header = [name_hash, !name_hash, length, !length, told];
+        // The largest x and the largest !x are each other's complement if all x are equal.
+        let [a, not_a, b, not_b, told] = self.comm.max_of(header)?;
+        if a != !not_a || b != !not_b {
+            return Err(self.explain(name, length)?);
+        }
+        Ok((scratch, told))
+    }
+
+    /// An error on all ranks, which have passed the same root, if there is no such rank.
+    fn check_root(&self, root: usize) -> Result<(), CommError> {
+        let size = self.comm.size();
+        if root < size { Ok(()) } else { Err(CommError::RootOutOfRange { root, size }) }
     }
 
     /// Who calls what, when not all ranks make the same call; all come here then.
@@ -256,7 +269,13 @@ impl Seat {
 }
 
 impl RawComm {
-    fn all_reduce<T: Element>(
+    fn all_gather<T: Element>(&self, values: &[T]) -> Result<Vec<Vec<T>>, CommError> {
+        let lengths = self.gather_one(values.len() as u64)?;
+        let lengths: Vec<usize> = lengths.into_iter().map(|length| length as usize).collect();
+        self.gather_ragged(values, &lengths)
+    }
+
+    fn all_reduce<T: Element + Number>(
         &self,
         values: &mut [T],
         operation: Operation,
@@ -288,7 +307,7 @@ impl RawComm {
     }
 
     /// Combines by the tree the share of `values` that belongs to this rank.
-    fn reduce_share<'a, T: Element>(
+    fn reduce_share<'a, T: Element + Number>(
         &self,
         values: &[T],
         operation: Operation,
@@ -304,7 +323,12 @@ impl RawComm {
 }
 
 /// Combines `size` rows of `length` elements by the tree; the first one is the result.
-fn reduce_rows<T: Element>(rows: &mut [T], length: usize, size: usize, operation: Operation) {
+fn reduce_rows<T: Element + Number>(
+    rows: &mut [T],
+    length: usize,
+    size: usize,
+    operation: Operation,
+) {
     for start in (0..length).step_by(BLOCK) {
         let width = BLOCK.min(length - start);
         for (left, right) in tree::pairs(size) {

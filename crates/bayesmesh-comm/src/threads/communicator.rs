@@ -1,12 +1,12 @@
 //! The [`Communicator`] of thread ranks.
 
-use std::ops::{Add, Range};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::call::Call;
 use crate::communicator::{Communicator, Operation, Reduce};
-use crate::elementwise;
+use crate::elementwise::{self, Number};
 use crate::error::CommError;
 use crate::threads::exchange::Exchange;
 use crate::threads::group::Group;
@@ -38,15 +38,13 @@ impl ThreadCommunicator {
         ThreadCommunicator { seat: Arc::new(Seat { group, rank, busy: AtomicBool::new(false) }) }
     }
 
-    fn all_reduce_elements<T: Copy + PartialOrd + Add<Output = T>>(
+    fn all_reduce_elements<T: Number>(
         &self,
-        element: &'static str,
+        call: Call,
         values: &mut [T],
         operation: Operation,
-        reduce: Reduce,
     ) -> Result<(), CommError> {
         let Turn(seat) = &self.seat.turn()?;
-        let call = Call::AllReduce { element, operation, reduce };
         let exchange = Exchange::open(&seat.group, seat.rank, call, values)?;
         exchange.all_reduce(|left, right| elementwise::combine(operation, left, right));
         Ok(())
@@ -73,7 +71,8 @@ impl Communicator for ThreadCommunicator {
         operation: Operation,
         reduce: Reduce,
     ) -> Result<(), CommError> {
-        self.all_reduce_elements("f32", values, operation, reduce)
+        let call = Call::AllReduce { element: "f32", operation, reduce };
+        self.all_reduce_elements(call, values, operation)
     }
 
     fn all_reduce_f64(
@@ -82,7 +81,12 @@ impl Communicator for ThreadCommunicator {
         operation: Operation,
         reduce: Reduce,
     ) -> Result<(), CommError> {
-        self.all_reduce_elements("f64", values, operation, reduce)
+        let call = Call::AllReduce { element: "f64", operation, reduce };
+        self.all_reduce_elements(call, values, operation)
+    }
+
+    fn all_reduce_u64(&self, values: &mut [u64], operation: Operation) -> Result<(), CommError> {
+        self.all_reduce_elements(Call::AllReduceU64 { operation }, values, operation)
     }
 
     fn tree_reduce(
@@ -110,7 +114,14 @@ impl Communicator for ThreadCommunicator {
 
     fn all_gather(&self, values: &[f32]) -> Result<Vec<Vec<f32>>, CommError> {
         let Turn(seat) = &self.seat.turn()?;
-        Ok(Exchange::open_to_read(&seat.group, seat.rank, values)?.all_gather())
+        let call = Call::AllGather;
+        Ok(Exchange::open_to_read(&seat.group, seat.rank, call, values)?.all_gather())
+    }
+
+    fn all_gather_bytes(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, CommError> {
+        let Turn(seat) = &self.seat.turn()?;
+        let call = Call::AllGatherBytes;
+        Ok(Exchange::open_to_read(&seat.group, seat.rank, call, bytes)?.all_gather())
     }
 
     fn all_gather_into(&self, values: &mut [f32]) -> Result<(), CommError> {
@@ -123,6 +134,18 @@ impl Communicator for ThreadCommunicator {
         let Turn(seat) = &self.seat.turn()?;
         let call = Call::Broadcast { root };
         Exchange::open(&seat.group, seat.rank, call, values)?.copy_from(root);
+        Ok(())
+    }
+
+    fn broadcast_bytes(&self, bytes: &mut Vec<u8>, root: usize) -> Result<(), CommError> {
+        let Turn(seat) = &self.seat.turn()?;
+        let call = Call::BroadcastBytes { root };
+        if seat.rank == root {
+            // Closed when all have read.
+            drop(Exchange::open_to_read(&seat.group, seat.rank, call, bytes)?);
+        } else {
+            Exchange::open_to_read(&seat.group, seat.rank, call, &[])?.read_from(root, bytes);
+        }
         Ok(())
     }
 

@@ -49,8 +49,8 @@ impl Buffer {
 
 /// The buffers of all members during one call.
 ///
-/// `T` is the element of every buffer: all calls are on `f32` but for the all-reduce, which names
-/// its element in the [`Call`] that all ranks agree on.
+/// `T` is the element of every buffer: the [`Call`], on which all ranks agree, has one kind of
+/// element or names it.
 pub(super) struct Exchange<'a, T> {
     group: &'a Group,
     rank: usize,
@@ -71,10 +71,16 @@ impl<'a, T: Copy> Exchange<'a, T> {
         Self::open_buffer(group, rank, call, buffer)
     }
 
-    /// Lends `values` to the other ranks for reading only: for [`all_gather`](Self::all_gather).
-    pub fn open_to_read(group: &'a Group, rank: usize, values: &'a [T]) -> Result<Self, CommError> {
+    /// Lends `values` to the other ranks for reading only: for [`all_gather`](Self::all_gather)
+    /// and [`read_from`](Self::read_from).
+    pub fn open_to_read(
+        group: &'a Group,
+        rank: usize,
+        call: Call,
+        values: &'a [T],
+    ) -> Result<Self, CommError> {
         let buffer = Buffer { pointer: values.as_ptr().cast_mut().cast(), length: values.len() };
-        Self::open_buffer(group, rank, Call::AllGather, buffer)
+        Self::open_buffer(group, rank, call, buffer)
     }
 
     fn open_buffer(
@@ -175,6 +181,13 @@ impl<'a, T: Copy> Exchange<'a, T> {
                 unsafe { self.part(rank, &(0..self.buffers[rank].length)) }.to_vec()
             })
             .collect()
+    }
+
+    /// Replaces what `values` holds, which nobody was lent, by a copy of the buffer of `root`.
+    pub fn read_from(self, root: usize, values: &mut Vec<T>) {
+        values.clear();
+        // SAFETY: nobody writes to any buffer during this call.
+        values.extend_from_slice(unsafe { self.part(root, &(0..self.buffers[root].length)) });
     }
 
     /// Overwrites this rank's buffer with that of `root`.

@@ -49,7 +49,7 @@ pub(super) fn judge(offers: &[Offer]) -> Result<(), CommError> {
         });
     }
     let length = offers[0].buffer().len();
-    let differs = |offer: &Offer| call != Call::AllGather && offer.buffer().len() != length;
+    let differs = |offer: &Offer| !call.is_ragged() && offer.buffer().len() != length;
     if let Some(other_rank) = offers.iter().position(differs) {
         return Err(CommError::LengthMismatch {
             call: call.to_string(),
@@ -59,8 +59,8 @@ pub(super) fn judge(offers: &[Offer]) -> Result<(), CommError> {
             other_length: offers[other_rank].buffer().len(),
         });
     }
-    match call {
-        Call::Broadcast { root } if root >= offers.len() => {
+    match call.root() {
+        Some(root) if root >= offers.len() => {
             Err(CommError::RootOutOfRange { root, size: offers.len() })
         }
         _ => Ok(()),

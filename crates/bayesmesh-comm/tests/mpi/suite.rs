@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use bayesmesh_comm::{
     BucketReducer, CommError, Communicator, Mesh, MeshComm, MpiCommunicator, NodeShared, Operation,
-    Reduce, agree, all_reduce_buckets, launch, mpi, node_mesh, node_sizes, share, threads,
+    Reduce, agree, all_reduce_buckets, launch, mpi, node_sizes, share, threads,
 };
 
 use crate::common::{add, bits, values};
@@ -323,9 +323,6 @@ fn nodes(world: &MpiCommunicator, sizes: &[usize]) -> Result<(), CommError> {
         first += size;
     }
     assert_eq!((world.node()?.size(), world.node()?.rank()), (own, world.rank() - first));
-    let samples = if sizes.iter().all(|&size| size == own) { own } else { 1 };
-    let mesh = Mesh::new(samples, world.size() / samples).expect("ranks");
-    assert_eq!(node_mesh(world)?, mesh);
     let node = NodeShared::new(world)?;
     for turn in 0..6 {
         let mut read = false;
