@@ -102,22 +102,3 @@ fn fold_keeps_order_and_little() {
         assert_eq!(fold.finish(concatenate), Some((0..n).collect()));
     }
 }
-
-/// The tree nests: blocks of 2^k, the last perhaps shorter, then the tree over the blocks.
-#[test]
-fn tree_nests() {
-    let sum = |data: &mut dyn Iterator<Item = f32>| {
-        let mut fold = TreeFold::new();
-        data.for_each(|item| fold.push(item, |left, right| left + right));
-        fold.finish(|left, right| left + right).unwrap()
-    };
-    for items in 1..200 {
-        let data = values(items as u64, items);
-        let whole = sum(&mut data.iter().copied());
-        for exponent in 0..6 {
-            let blocks = data.chunks(1 << exponent);
-            let mut blocks = blocks.map(|block| sum(&mut block.iter().copied()));
-            assert_eq!(sum(&mut blocks).to_bits(), whole.to_bits());
-        }
-    }
-}
