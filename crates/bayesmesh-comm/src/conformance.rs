@@ -94,7 +94,8 @@ pub fn values(seed: u64, length: usize) -> Vec<f32> {
     let mut next = random(seed);
     let mut value = || {
         let mantissa = (next() >> 40) as f32 / (1u64 << 23) as f32 - 1.0;
-        mantissa * f32::powi(2.0, (next() % 25) as i32 - 12)
+        // The exponent is in the upper bits of a float: 2^-12 to 2^12.
+        mantissa * f32::from_bits((127 - 12 + (next() % 25) as u32) << 23)
     };
     (0..length).map(|_| value()).collect()
 }

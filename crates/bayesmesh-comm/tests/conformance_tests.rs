@@ -33,7 +33,7 @@ fn forwarding_without_a_defect_passes() {
 #[test]
 fn every_defect_is_caught_and_named() {
     for (defect, check) in DEFECTS {
-        match outcome(5, Some(defect)) {
+        match outcome(4, Some(defect)) {
             Err(RunError::Failed { error, .. }) => {
                 assert!(error.starts_with(&format!("{check}: ")), "{defect:?}: {error}");
             }

@@ -127,9 +127,8 @@ proptest! {
         prop_assert_eq!(valid.is_ok(), expected);
         if expected {
             // Nobody is without work.
-            let no_draws = (0..mesh.samples_size()).any(|s| share(draws, mesh.samples_size(), s).is_empty());
-            let no_rows = (0..mesh.data_size()).any(|d| share(batch, mesh.data_size(), d).is_empty());
-            prop_assert!(!no_draws && !no_rows);
+            let works = |items, parts| (0..parts).all(|part| !share(items, parts, part).is_empty());
+            prop_assert!(works(draws, mesh.samples_size()) && works(batch, mesh.data_size()));
         }
     }
 
@@ -153,7 +152,8 @@ proptest! {
             .collect();
         // Valid if any is.
         prop_assert_eq!(meshes.contains(&mesh), !meshes.is_empty());
-        let within = |mesh: &Mesh| nodes.iter().all(|node| node.is_multiple_of(mesh.samples_size()));
+        let within =
+            |mesh: &Mesh| nodes.iter().all(|node| node.is_multiple_of(mesh.samples_size()));
         let shares = |mesh: &&Mesh| mesh.samples_size() > 1;
         if let Some(best) = meshes.iter().rev().filter(shares).find(|mesh| within(mesh)) {
             // Draws are shared within the nodes if they can be, by as many ranks as can.

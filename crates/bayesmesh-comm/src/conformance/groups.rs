@@ -10,8 +10,8 @@ use crate::numbers::gather_numbers;
 /// By how much one rank comes later than the others.
 const LATE: Duration = Duration::from_millis(5);
 
-/// Nobody leaves before the last has come. Times are compared within a node, where all ranks look at
-/// the same clock.
+/// Nobody leaves before the last has come. Times are compared within a node, where all ranks look
+/// at the same clock.
 pub(super) fn barrier(world: &dyn Communicator) -> Verdict {
     let node = world.split_node()?;
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
