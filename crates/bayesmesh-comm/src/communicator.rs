@@ -64,6 +64,8 @@ impl Display for Operation {
 ///
 /// Gradients and losses travel as floats, all else (counts, names, orders, checksums) as integers
 /// or bytes, which arrive as they were sent.
+///
+/// [`conformance`](crate::conformance) checks whether an implementation keeps these promises.
 pub trait Communicator: Send + Sync + Debug {
     /// This rank's index, in `0..size`.
     fn rank(&self) -> usize;

@@ -6,6 +6,7 @@
 //! - [`threads`] implements it for ranks that are threads of one process and share memory;
 //!   `mpi`, with the cargo feature of that name, for ranks that are processes of an MPI job.
 //!   [`launch`] says whether this process is one.
+//! - [`conformance`] checks any implementation of it.
 //! - [`Mesh`] arranges ranks on two axes, samples × data, by default by [`Mesh::for_nodes`];
 //!   [`MeshComm`] is a communicator with the sub-communicators of both axes.
 //! - [`TreeFold`] sums a local sequence by the same fixed binary tree that
@@ -38,6 +39,7 @@ pub mod agree;
 pub mod buckets;
 mod call;
 pub mod communicator;
+pub mod conformance;
 mod elementwise;
 pub mod error;
 pub mod launch;

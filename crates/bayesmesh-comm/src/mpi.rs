@@ -7,9 +7,10 @@
 //! given up in between: MPI's blocking calls would keep a core busy while they wait, perhaps the
 //! very one that the other rank or this rank's own work needs.
 //!
-//! [`Reduce::Fast`](crate::Reduce::Fast) sums are those of MPI. [`Reduce::Reproducible`] sums, sums
-//! in shares and maxima of both kinds go by the [`tree`](crate::tree) over the rank index, each rank
-//! working on its own share of the elements: the bits of [`threads`](crate::threads).
+//! [`Reduce::Fast`](crate::Reduce::Fast) sums and those of integers are MPI's.
+//! [`Reduce::Reproducible`] sums, sums in shares and all maxima go by the [`tree`](crate::tree) over
+//! the rank index, each rank working on its own share of the elements: the bits of
+//! [`threads`](crate::threads).
 //!
 //! # Ranks that fail
 //!

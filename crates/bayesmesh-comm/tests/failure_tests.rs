@@ -12,12 +12,17 @@ use common::{ranks, watched};
 type Call = fn(&dyn Communicator) -> Result<(), CommError>;
 
 /// Every kind of collective call.
-const CALLS: [(&str, Call); 7] = [
+const CALLS: [(&str, Call); 12] = [
     ("all_reduce", |comm| comm.all_reduce(&mut [1.0; 5000], Operation::Sum, Reduce::Fast)),
     ("all_reduce_f64", |comm| comm.all_reduce_f64(&mut [1.0], Operation::Max, Reduce::Fast)),
+    ("all_reduce_u64", |comm| comm.all_reduce_u64(&mut [1], Operation::Sum)),
     ("tree_reduce", |comm| comm.tree_reduce(&mut [1.0], &|left, right| left[0] += right[0])),
     ("all_gather", |comm| comm.all_gather(&[1.0]).map(drop)),
+    ("reduce_scatter", |comm| comm.reduce_scatter(&mut [1.0; 5000], Reduce::Fast).map(drop)),
+    ("all_gather_into", |comm| comm.all_gather_into(&mut [1.0; 5000])),
+    ("all_gather_bytes", |comm| comm.all_gather_bytes(&[1]).map(drop)),
     ("broadcast", |comm| comm.broadcast(&mut [1.0], 0)),
+    ("broadcast_bytes", |comm| comm.broadcast_bytes(&mut vec![1], 0)),
     ("barrier", |comm| comm.barrier()),
     ("split", |comm| comm.split(0).map(drop)),
 ];

@@ -1,12 +1,11 @@
-//! The mesh, its shares and its communicators.
+//! The mesh and its communicators.
 
 mod common;
 
 use std::sync::Arc;
 
 use bayesmesh_comm::{
-    Communicator, Coordinates, Mesh, MeshComm, MeshError, Operation, Reduce, RunError, share,
-    threads,
+    Communicator, Coordinates, Mesh, MeshComm, MeshError, Operation, Reduce, RunError, threads,
 };
 use common::watched;
 
@@ -124,40 +123,4 @@ fn a_mesh_that_does_not_fit_is_an_error_on_every_rank() {
         build(["2x2", "2x2", "4x1", "2x2"]),
         MeshError::Disagreement { first, rank: 2, other }
     );
-}
-
-/// Shares cover everything once, in order, and differ by at most one item.
-#[test]
-fn shares_partition() {
-    for (total, parts) in (0..200).flat_map(|total| (1..40).map(move |parts| (total, parts))) {
-        let mut next = 0;
-        let mut previous = usize::MAX;
-        for index in 0..parts {
-            let range = share(total, parts, index);
-            assert_eq!(range.start, next);
-            assert!(range.len() <= previous, "the remainder belongs to the first parts");
-            assert!(range.len() == total / parts || range.len() == total.div_ceil(parts));
-            (next, previous) = (range.end, range.len());
-        }
-        assert_eq!(next, total);
-        assert!(share(total, parts, parts).is_empty());
-    }
-}
-
-#[test]
-fn shares_are_equal_blocks_if_they_can_be() {
-    for (items, parts) in (0..30).flat_map(|items| (1..30).map(move |parts| (items, parts))) {
-        for index in 0..parts {
-            assert_eq!(share(items * parts, parts, index), index * items..(index + 1) * items);
-        }
-    }
-}
-
-/// Text and mesh are the same thing.
-#[test]
-fn mesh_text_round_trips() {
-    for (samples, data) in (1..120).flat_map(|samples| (1..120).map(move |data| (samples, data))) {
-        let mesh = Mesh::new(samples, data).unwrap();
-        assert_eq!(mesh.to_string().parse::<Mesh>(), Ok(mesh));
-    }
 }

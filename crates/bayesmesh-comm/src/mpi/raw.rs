@@ -163,7 +163,7 @@ impl RawComm {
         };
         // SAFETY: both buffers hold N elements.
         unsafe {
-            let (send, receive) = (values.as_ptr().cast(), result.as_mut_ptr().cast());
+            let (send, receive) = (place(&values), place_mut(&mut result));
             let (kind, operation) = (u64::datatype(), ffi::RSMPI_MAX);
             complete("MPI_Iallreduce", nap, |request| {
                 ffi::MPI_Iallreduce(send, receive, length, kind, operation, self.handle, request)
@@ -178,7 +178,7 @@ impl RawComm {
         let length = count("all_reduce", values.len())?;
         // SAFETY: both buffers hold `length` elements and do not overlap.
         unsafe {
-            let (send, receive) = (values.as_ptr().cast(), sums.as_mut_ptr().cast());
+            let (send, receive) = (place(values), place_mut(sums));
             let (kind, operation) = (T::datatype(), ffi::RSMPI_SUM);
             complete("MPI_Iallreduce", yield_now, |request| {
                 ffi::MPI_Iallreduce(send, receive, length, kind, operation, self.handle, request)
@@ -203,11 +203,11 @@ impl RawComm {
         unsafe {
             complete("MPI_Ialltoallv", yield_now, |request| {
                 ffi::MPI_Ialltoallv(
-                    values.as_ptr().cast(),
+                    place(values),
                     counts.as_ptr(),
                     places.as_ptr(),
                     T::datatype(),
-                    received.as_mut_ptr().cast(),
+                    place_mut(received),
                     own_counts.as_ptr(),
                     own_places.as_ptr(),
                     T::datatype(),
@@ -232,10 +232,10 @@ impl RawComm {
         unsafe {
             complete("MPI_Iallgatherv", yield_now, |request| {
                 ffi::MPI_Iallgatherv(
-                    values.as_ptr().cast(),
+                    place(values),
                     counts[self.rank],
                     T::datatype(),
-                    all.as_mut_ptr().cast(),
+                    place_mut(all),
                     counts.as_ptr(),
                     places.as_ptr(),
                     T::datatype(),
@@ -289,7 +289,7 @@ impl RawComm {
             let length = count("broadcast", piece.len())?;
             // SAFETY: the buffer holds `length` elements.
             unsafe {
-                let buffer = piece.as_mut_ptr().cast();
+                let buffer = place_mut(piece);
                 complete("MPI_Ibcast", yield_now, |request| {
                     ffi::MPI_Ibcast(buffer, length, T::datatype(), root, self.handle, request)
                 })?;
@@ -302,7 +302,7 @@ impl RawComm {
         let (length, to) = (count("send", values.len())?, count("send", to)?);
         // SAFETY: the buffer holds `length` elements.
         unsafe {
-            let buffer = values.as_ptr().cast();
+            let buffer = place(values);
             complete("MPI_Isend", yield_now, |request| {
                 ffi::MPI_Isend(buffer, length, T::datatype(), to, 0, self.handle, request)
             })
@@ -313,7 +313,7 @@ impl RawComm {
         let (length, from) = (count("receive", values.len())?, count("receive", from)?);
         // SAFETY: the buffer holds `length` elements; a longer message is an error of MPI.
         unsafe {
-            let buffer = values.as_mut_ptr().cast();
+            let buffer = place_mut(values);
             complete("MPI_Irecv", yield_now, |request| {
                 ffi::MPI_Irecv(buffer, length, T::datatype(), from, 0, self.handle, request)
             })
@@ -485,6 +485,18 @@ fn check(call: &'static str, code: c_int) -> Result<(), CommError> {
         buffer
     };
     Err(CommError::Mpi { call, message: String::from_utf8_lossy(&text).into_owned() })
+}
+
+/// Where `values` lie. The address of no bytes would be 1 in Rust, which OpenMPI takes for
+/// `MPI_IN_PLACE`: nothing gets the address of something.
+fn place<T>(values: &[T]) -> *const c_void {
+    static SOMETHING: u64 = 0;
+    if values.is_empty() { (&raw const SOMETHING).cast() } else { values.as_ptr().cast() }
+}
+
+/// The same, to write.
+fn place_mut<T>(values: &mut [T]) -> *mut c_void {
+    if values.is_empty() { place(values).cast_mut() } else { values.as_mut_ptr().cast() }
 }
 
 /// Counts and places of parts that follow one another.

@@ -207,6 +207,8 @@ fn work(world: &MpiCommunicator) -> Result<(), String> {
             world.all_reduce_f64(&mut [1.0], Operation::Max, Reduce::Fast)?;
             world.tree_reduce(&mut [1.0], &|left, right| left[0] += right[0])?;
             world.broadcast(&mut [1.0; 3000], 0)?;
+            world.broadcast_bytes(&mut vec![1; 3000], 0)?;
+            world.all_reduce_u64(&mut [1], Operation::Sum)?;
             world.barrier()?;
             reducer.wait(&mut values)?;
             values.fill(1.0);

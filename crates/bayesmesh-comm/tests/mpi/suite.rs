@@ -1,4 +1,4 @@
-//! What every rank of a job runs: calls against the same calls on threads.
+//! What every rank of a job runs: the suite for communicators, and what is built on them.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -6,30 +6,21 @@ use std::time::Instant;
 
 use bayesmesh_comm::{
     BucketReducer, CommError, Communicator, Mesh, MeshComm, MpiCommunicator, NodeShared, Operation,
-    Reduce, agree, all_reduce_buckets, launch, mpi, node_sizes, share, threads,
+    Reduce, agree, all_reduce_buckets, conformance, launch, mpi, node_sizes,
 };
 
-use crate::common::{add, bits, values};
+use crate::common::{bits, values};
 
 const MODES: [Reduce; 2] = [Reduce::Fast, Reduce::Reproducible];
-/// Nothing, fewer than ranks, small (gathered whole), large (in shares) and ragged.
-const LENGTHS: [usize; 6] = [0, 1, 7, 1000, 8192, 3 * 2048 * 5 + 13];
 
 type Test = fn(&MpiCommunicator) -> Result<(), CommError>;
 
-const TESTS: [(&str, Test); 12] = [
-    ("sums", sums),
-    ("maxima", maxima),
-    ("tree_reduce", tree_reduce),
-    ("gather and broadcast", gather_and_broadcast),
-    ("shares", shares),
-    ("splits", splits),
+const TESTS: [(&str, Test); 5] = [
+    ("long messages", long_messages),
     ("mesh", mesh),
-    ("mismatches", mismatches),
     ("buckets in the background", buckets),
     ("agreement", agreement),
     ("many small calls", stress),
-    ("calls from threads", from_threads),
 ];
 
 /// The ranks of each node are known beforehand: all on one, or as given.
@@ -42,6 +33,10 @@ pub fn run(sizes: Option<&str>) -> ExitCode {
         nodes(world, &sizes).map_err(|error| format!("nodes: {error}"))?;
         assert_eq!(launch::ranks(), Some(world.size()));
         assert_eq!(launch::is_launched(), world.size() > 1);
+        // Whether the suite may call from several threads.
+        let in_turns = std::env::var_os("BAYESMESH_MPI_SERIALIZED").is_some();
+        assert_eq!(world.is_concurrent(), !in_turns);
+        conformance::check(world)?;
         for (name, test) in TESTS {
             let start = Instant::now();
             test(world).map_err(|error| format!("{name}: {error}"))?;
@@ -64,15 +59,6 @@ pub fn run(sizes: Option<&str>) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// What ranks that are threads get for the same call.
-fn on_threads<T: Send + Clone>(
-    world: &MpiCommunicator,
-    body: impl Fn(&dyn Communicator) -> Result<T, CommError> + Sync,
-) -> T {
-    let results = threads::run(world.size(), |comm| body(comm)).unwrap_or_else(|e| panic!("{e}"));
-    results[world.rank()].clone()
-}
-
 /// The values of rank `rank`.
 fn of(rank: usize, length: usize) -> Vec<f32> {
     values(rank as u64, length)
@@ -85,135 +71,21 @@ fn assert_equal_everywhere(world: &MpiCommunicator, values: &[f32]) -> Result<()
     Ok(())
 }
 
-fn sums(world: &MpiCommunicator) -> Result<(), CommError> {
-    for length in LENGTHS {
-        let reduce = |comm: &dyn Communicator, mode| {
-            let mut mine = of(comm.rank(), length);
-            comm.all_reduce(&mut mine, Operation::Sum, mode)?;
-            Ok(mine)
-        };
-        let expected = on_threads(world, |comm| reduce(comm, Reduce::Reproducible));
-        assert_eq!(bits(&reduce(world, Reduce::Reproducible)?), bits(&expected), "{length}");
-        let fast = reduce(world, Reduce::Fast)?;
-        let magnitude = (0..world.size()).map(|rank| of(rank, length)).fold(
-            vec![0.0; length],
-            |mut sum: Vec<f32>, values| {
-                sum.iter_mut().zip(values).for_each(|(sum, value)| *sum += value.abs());
-                sum
-            },
-        );
-        for ((fast, expected), magnitude) in fast.iter().zip(&expected).zip(magnitude) {
-            assert!((fast - expected).abs() <= 4.0 * magnitude * f32::EPSILON);
-        }
-        assert_equal_everywhere(world, &fast)?;
-
-        let reduce_f64 = |comm: &dyn Communicator, mode| {
-            let mut mine: Vec<f64> =
-                of(comm.rank(), length).iter().map(|&value| f64::from(value) / 3.0).collect();
-            comm.all_reduce_f64(&mut mine, Operation::Sum, mode)?;
-            Ok(mine)
-        };
-        let expected = on_threads(world, |comm| reduce_f64(comm, Reduce::Reproducible));
-        assert_eq!(reduce_f64(world, Reduce::Reproducible)?, expected);
-        let fast = reduce_f64(world, Reduce::Fast)?;
-        assert!(fast.iter().zip(&expected).all(|(fast, sum)| (fast - sum).abs() < 1e-9));
-    }
-    Ok(())
-}
-
-fn maxima(world: &MpiCommunicator) -> Result<(), CommError> {
-    for (length, mode) in LENGTHS.into_iter().flat_map(|length| MODES.map(|mode| (length, mode))) {
-        for culprit in 0..=world.size() {
-            let reduce = |comm: &dyn Communicator| {
-                let mut mine = of(comm.rank(), length);
-                if let (true, Some(first)) = (comm.rank() == culprit, mine.first_mut()) {
-                    *first = f32::NAN;
-                }
-                let mut wide: Vec<f64> = mine.iter().map(|&value| f64::from(value)).collect();
-                comm.all_reduce(&mut mine, Operation::Max, mode)?;
-                comm.all_reduce_f64(&mut wide, Operation::Max, mode)?;
-                let narrow: Vec<f32> = wide.iter().map(|&value| value as f32).collect();
-                assert_eq!(bits(&mine), bits(&narrow));
-                Ok(mine)
-            };
-            let result = reduce(world)?;
-            assert_eq!(bits(&result), bits(&on_threads(world, reduce)));
-            let is_nan = result.first().is_some_and(|first| first.is_nan());
-            assert_eq!(is_nan, culprit < world.size() && length > 0);
-        }
-    }
-    Ok(())
-}
-
-fn tree_reduce(world: &MpiCommunicator) -> Result<(), CommError> {
-    for length in LENGTHS {
-        let reduce = |comm: &dyn Communicator| {
-            let mut mine = of(comm.rank(), length);
-            comm.tree_reduce(&mut mine, &|left, right| {
-                add(left, right);
-                // Depends on the whole slice.
-                left.reverse();
-            })?;
-            Ok(mine)
-        };
-        assert_eq!(bits(&reduce(world)?), bits(&on_threads(world, reduce)));
-    }
-    Ok(())
-}
-
-fn gather_and_broadcast(world: &MpiCommunicator) -> Result<(), CommError> {
-    let size = world.size();
-    for step in [0, 3, 5000] {
-        // Rank 0 has nothing, or nobody has anything.
-        let all = world.all_gather(&of(world.rank(), step * world.rank()))?;
-        let expected: Vec<_> = (0..size).map(|rank| of(rank, step * rank)).collect();
-        assert_eq!(all, expected);
-    }
-    for (root, length) in (0..size).flat_map(|root| LENGTHS.map(|length| (root, length))) {
-        let mut mine = of(world.rank(), length);
-        world.broadcast(&mut mine, root)?;
-        assert_eq!(mine, of(root, length));
-    }
-    Ok(())
-}
-
-fn shares(world: &MpiCommunicator) -> Result<(), CommError> {
-    let (rank, size) = (world.rank(), world.size());
-    for (length, mode) in LENGTHS.into_iter().flat_map(|length| MODES.map(|mode| (length, mode))) {
-        let mut whole = of(rank, length);
-        world.all_reduce(&mut whole, Operation::Sum, mode)?;
-        let mut shared = of(rank, length);
-        let own = world.reduce_scatter(&mut shared, mode)?;
-        assert_eq!(own, share(length, size, rank));
-        if mode == Reduce::Reproducible {
-            assert_eq!(bits(&shared[own.clone()]), bits(&whole[own]));
-        }
-        world.all_gather_into(&mut shared)?;
-        assert_equal_everywhere(world, &shared)?;
-        match mode {
-            Reduce::Reproducible => assert_eq!(bits(&shared), bits(&whole)),
-            // Magnitudes are up to 2^12, of which the last bits may differ.
-            Reduce::Fast => {
-                assert!(shared.iter().zip(&whole).all(|(sum, whole)| (sum - whole).abs() < 5e-3));
-            }
-        }
-    }
-    Ok(())
-}
-
-fn splits(world: &MpiCommunicator) -> Result<(), CommError> {
-    let colours = [9, usize::MAX, 9, 0];
-    let colour = |rank: usize| colours[rank % colours.len()];
-    let part = world.split(colour(world.rank()))?;
-    let members = part.all_gather(&[world.rank() as f32])?.concat();
-    let expected = (0..world.size()).filter(|&rank| colour(rank) == colour(world.rank()));
-    assert_eq!(members, expected.map(|rank| rank as f32).collect::<Vec<_>>());
-    assert_eq!(members[part.rank()], world.rank() as f32);
-    // Parts do not wait for each other, and may be split again.
-    (0..colour(world.rank()).min(20)).try_for_each(|_| part.barrier())?;
-    let single = part.split(part.rank())?;
-    assert_eq!((single.rank(), single.size()), (0, 1));
-    single.barrier()?;
+/// More than goes into one message.
+fn long_messages(world: &MpiCommunicator) -> Result<(), CommError> {
+    const LENGTH: usize = (1 << 25) + 3;
+    let bytes = |rank: usize, length: usize| -> Vec<u8> {
+        (0..length).map(|i| (i % 251 + i / 251 + rank) as u8).collect()
+    };
+    let last = world.size() - 1;
+    let mut mine = if world.rank() == last { bytes(last, LENGTH) } else { Vec::new() };
+    world.broadcast_bytes(&mut mine, last)?;
+    assert!(mine == bytes(last, LENGTH));
+    // Together too long; one rank has nothing.
+    let length = |rank: usize| if rank == last { LENGTH / 2 + 7 } else { rank * LENGTH / 8 };
+    let all = world.all_gather_bytes(&bytes(world.rank(), length(world.rank())))?;
+    assert_eq!(all.len(), world.size());
+    assert!(all.iter().enumerate().all(|(rank, part)| *part == bytes(rank, length(rank))));
     Ok(())
 }
 
@@ -230,36 +102,6 @@ fn mesh(world: &MpiCommunicator) -> Result<(), CommError> {
     let wrong = MeshComm::new(Mesh::samples(size + 1).expect("ranks"), Arc::new(world.clone()));
     assert!(wrong.is_err());
     Ok(())
-}
-
-fn mismatches(world: &MpiCommunicator) -> Result<(), CommError> {
-    let busy = world.tree_reduce(&mut [1.0], &|_, _| {
-        assert_eq!(world.barrier(), Err(CommError::Busy));
-    });
-    assert_eq!(busy, Ok(()));
-    let size = world.size();
-    assert_eq!(
-        world.broadcast(&mut [1.0], size),
-        Err(CommError::RootOutOfRange { root: size, size })
-    );
-    if size == 1 {
-        return Ok(());
-    }
-    let other_rank = size - 1;
-    let last = world.rank() == other_rank;
-    let length = if last { 70 } else { 50 };
-    let error = world.all_reduce(&mut vec![0.0; length], Operation::Sum, Reduce::Fast);
-    let call = "all_reduce(f32, sum, fast)".to_owned();
-    let (length, other_length) = (50, 70);
-    assert_eq!(
-        error,
-        Err(CommError::LengthMismatch { call, rank: 0, length, other_rank, other_length })
-    );
-    let error = if last { world.all_gather_into(&mut [1.0]) } else { world.barrier() };
-    let (call, other_call) = ("barrier".to_owned(), "all_gather_into".to_owned());
-    assert_eq!(error, Err(CommError::CallMismatch { rank: 0, call, other_rank, other_call }));
-    // A mismatch breaks nothing.
-    world.barrier()
 }
 
 fn buckets(world: &MpiCommunicator) -> Result<(), CommError> {
@@ -364,22 +206,4 @@ fn stress(world: &MpiCommunicator) -> Result<(), CommError> {
         round(&*world.split(step % (1 + world.rank()))?, step)?;
     }
     Ok(())
-}
-
-fn from_threads(world: &MpiCommunicator) -> Result<(), CommError> {
-    let in_turns = std::env::var_os("BAYESMESH_MPI_SERIALIZED").is_some();
-    assert_eq!(world.is_concurrent(), !in_turns);
-    if in_turns {
-        return Ok(());
-    }
-    let communicators = [world.split(0)?, world.split(0)?, world.split(0)?];
-    std::thread::scope(|scope| {
-        let rounds = |index: usize, comm| {
-            move || (0..100).try_for_each(|step| round(comm, 3 * step + index))
-        };
-        let threads: Vec<_> = (communicators.iter().enumerate())
-            .map(|(index, comm)| scope.spawn(rounds(index, &**comm)))
-            .collect();
-        threads.into_iter().try_for_each(|thread| thread.join().expect("a round is wrong"))
-    })
 }
