@@ -16,6 +16,7 @@ mod overlap;
 mod part;
 mod rank;
 mod schedule;
+mod scoring;
 mod settings;
 mod world;
 
@@ -35,10 +36,9 @@ use crate::checkpoint::{Checkpoint, Group, NamedTensor};
 use crate::data::{Checksum, Dataset, Rows as _};
 use crate::error::{Error, Result};
 use crate::loss::Loss;
-use crate::metrics::Score;
 use crate::network::Network;
 use crate::posterior::Posterior;
-use crate::predict::{Predictive, evaluate_on, predict_on};
+use crate::predict::{Predictive, predict_on};
 
 use optimizer::{Optimizer, OptimizerState};
 use world::{on_threads, with_threads};
@@ -282,17 +282,6 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         })
     }
 
-    /// Scores predictions with `draws` draws on labelled data, on the ranks of [`fit`](Self::fit).
-    pub fn evaluate<D>(&self, data: &D, draws: usize) -> Result<Vec<Score>>
-    where
-        D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
-    {
-        if let Some(world) = &self.world {
-            self.agree_on(&**world, "examples", data.checksum().unwrap_or_default())?;
-        }
-        self.on_mesh(|mesh, rank| rank.evaluate_on(mesh, data, draws))
-    }
-
     /// Runs `body` on every rank of the mesh, each with a copy of this trainer. On threads the
     /// result is that of rank 0; each rank of a job gets its own.
     pub fn on_mesh<T: Send>(
@@ -310,16 +299,6 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         on_threads(threads, ranks.iter_mut().collect(), |world, rank: &mut Self| {
             body(&MeshComm::new(mesh, world)?, rank)
         })
-    }
-
-    /// [`evaluate`](Self::evaluate) as one rank of a job.
-    pub fn evaluate_on<D>(&self, mesh: &MeshComm, data: &D, draws: usize) -> Result<Vec<Score>>
-    where
-        D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
-    {
-        let chunk = self.settings.batch;
-        let reading = self.loss.reading();
-        evaluate_on(mesh, &self.posterior, reading, data, draws, self.settings.seed, chunk)
     }
 
     fn check(&self, world: usize, examples: usize) -> Result<()> {
