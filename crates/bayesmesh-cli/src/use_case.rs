@@ -1,9 +1,10 @@
 //! What a use case tells the commands: from its data to its report.
 
 use anyhow::Result;
+use bayesmesh::metrics::Score;
 use bayesmesh::{Dataset, Loss, Network};
 use bayesmesh_report::Report;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::args;
 use crate::build::TrainerOf;
@@ -94,6 +95,13 @@ pub trait UseCase: Sized {
 
     /// `bayesmesh predict`; the result is what `--json` prints.
     fn predict(run: &TrainedRun<'_, Self>, arguments: &args::Predict) -> Result<Value>;
+}
+
+/// The standard errors of scores, for the file of the evaluation: of each score that over draws and
+/// that over examples, null where it is not known.
+pub fn standard_errors(scores: &[Score]) -> Value {
+    let errors = |score: &Score| json!({ "draws": score.se_draws, "examples": score.se_examples });
+    scores.iter().map(|score| (score.name.clone(), errors(score))).collect::<Map<_, _>>().into()
 }
 
 /// Evaluates an expression with the use case of a recipe as a type: `for_use_case!(recipe, U =>

@@ -19,7 +19,10 @@ fn noise(stream: &Stream, weights: usize) -> impl Iterator<Item = f32> {
     let mut uniform = vec![0.0; weights];
     stream.fill_uniform(0, &mut uniform);
     // The numbers are multiples of 2⁻²⁴; half of that more keeps them from the ends.
-    uniform.into_iter().map(|u| u + 2f32.powi(-25) - 0.5).map(|u| -u.signum() * (-2.0 * u.abs()).ln_1p())
+    uniform
+        .into_iter()
+        .map(|u| u + 2f32.powi(-25) - 0.5)
+        .map(|u| -u.signum() * (-2.0 * u.abs()).ln_1p())
 }
 
 impl Family for Laplace {
@@ -62,7 +65,11 @@ impl<N: Network> MeanFieldLaplace<N> {
         let laplace = || Some((Arc::new(Laplace) as Arc<dyn Family>, vec![0.02f32.ln()]));
         let choose = |slot: &_| bayesmesh::posterior::Slot::is_point_by_default(slot);
         let parameters = Parameters::new(network);
-        Self { parameters: parameters.with_families(|slot| if choose(slot) { None } else { laplace() }), prior }
+        Self {
+            parameters: parameters
+                .with_families(|slot| if choose(slot) { None } else { laplace() }),
+            prior,
+        }
     }
 }
 

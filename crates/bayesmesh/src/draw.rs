@@ -70,6 +70,11 @@ impl Draw {
         self
     }
 
+    /// Whether dropout is on.
+    pub(crate) fn drops_out(&self) -> bool {
+        self.dropout
+    }
+
     /// Whether the draw belongs to prediction rather than to a training step.
     pub fn is_for_prediction(&self) -> bool {
         self.step == PREDICTION
@@ -87,7 +92,6 @@ impl Draw {
 
     /// Whether the forward pass has asked for random numbers, i.e. whether it depends on the draw:
     /// for dropout of a probability above zero, or for the stream of [`Purpose::Dropout`].
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the trainer to refuse a network by"))]
     pub(crate) fn was_asked(&self) -> bool {
         self.asked.get()
     }

@@ -21,6 +21,7 @@ mod network;
 pub mod posterior;
 pub mod predict;
 mod tensors;
+pub mod testing;
 pub mod trainer;
 
 #[cfg(feature = "mpi")]
@@ -35,7 +36,8 @@ pub use data::{Dataset, TensorDataset};
 pub use draw::Draw;
 pub use error::{Error, Result};
 pub use loss::Loss;
+pub use metrics::Evaluation;
 pub use network::{LearnedNoise, Network};
 pub use posterior::{McDropout, MeanField, Point, Posterior, Prior, Scale};
-pub use predict::Predictive;
+pub use predict::{Predictive, Predictor, Scoring, Standardize};
 pub use trainer::{Length, Place, Settings, Trainer};

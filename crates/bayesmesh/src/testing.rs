@@ -70,10 +70,9 @@ where
         }
         for divided in [false, true] {
             let parallel = check.train(mesh, divided, Reduce::Fast)?;
-            for (one, other) in [
-                (&serial.parameters, &parallel.parameters),
-                (&serial.buffers, &parallel.buffers),
-            ] {
+            for (one, other) in
+                [(&serial.parameters, &parallel.parameters), (&serial.buffers, &parallel.buffers)]
+            {
                 let (difference, name) = largest_difference(one, other)?;
                 if difference > TOLERANCE {
                     let how = if divided { " with the optimiser divided" } else { "" };

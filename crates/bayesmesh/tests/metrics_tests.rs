@@ -1,13 +1,13 @@
 //! Metrics against values computed by PyTorch in double precision (`tests/golden/metrics.json`; the
 //! file says which script and versions made it).
 
+use bayesmesh::data::Truth;
 use bayesmesh::metrics::uncertainty::ClassUncertainty;
 use bayesmesh::metrics::{
-    Accuracy, Brier, CalibrationBins, ClassificationMetric, ClasswiseCalibration, Coverage,
-    CrpsEnsemble, CrpsGaussian, EnsembleMetric, Metric, Nll, PointError, RegressionCalibration,
-    RegressionMetric, RegressionScores, crps_ensemble, crps_gaussian, normal,
+    Accuracy, Brier, CalibrationBins, ClassificationMetric, ClasswiseCalibration, Coverage, Crps,
+    Metric, MixtureBatch, Nll, RegressionCalibration, RegressionMetric, normal,
 };
-use bayesmesh::metrics::{ClassificationScores, MetricSet};
+use bayesmesh::{Evaluation, Predictive};
 use serde_json::Value;
 
 fn golden() -> Value {
@@ -98,52 +98,45 @@ fn uncertainty_of_draws() {
     }
 }
 
+/// The draws of the golden values, and one Gaussian with their mean and deviation in their place.
+fn predictions(case: &Value) -> (Predictive, Predictive, Vec<f32>) {
+    let (mean, std) = (floats(&case["mean"]), numbers(&case["std"]));
+    let (draws, target) = (floats(&case["draws"]), floats(&case["targets"]));
+    let variance = std.iter().map(|std| (std * std) as f32).collect();
+    let rows = target.len();
+    let samples = case["samples"].as_u64().unwrap() as usize;
+    (
+        Predictive::of_values(samples, rows, draws).unwrap(),
+        Predictive::of_gaussians(1, rows, mean, variance).unwrap(),
+        target,
+    )
+}
+
+/// The exact score of a mixture is that of its draws where there is no noise, and of a Gaussian
+/// where there is one draw.
 #[test]
 fn crps_of_every_example() {
     let case = &golden()["regression"];
-    let (mean, std) = (floats(&case["mean"]), floats(&case["std"]));
-    let (draws, target) = (floats(&case["draws"]), floats(&case["targets"]));
-    let n = target.len();
-
-    let gaussian =
-        |i: usize| crps_gaussian(f64::from(mean[i]) - f64::from(target[i]), f64::from(std[i]));
-    let values: Vec<f64> = (0..n).map(gaussian).collect();
-    assert_all_agree("crps_gaussian", &values, &case["crps_gaussian_f64"]);
-
-    let ensemble = |i: usize| {
-        let mut column: Vec<f32> = draws.iter().skip(i).step_by(n).copied().collect();
-        crps_ensemble(&mut column, target[i])
+    let (draws, gaussian, target) = predictions(case);
+    assert_all_agree("crps", &draws.crps(&target).unwrap(), &case["crps_ensemble_f64"]);
+    assert_all_agree("crps", &gaussian.crps(&target).unwrap(), &case["crps_gaussian_f64"]);
+    let fair = |row: usize| {
+        let draws: Vec<f32> =
+            draws.values().iter().skip(row).step_by(target.len()).copied().collect();
+        let mut metric = Crps::new();
+        let truth = &target[row..=row];
+        metric.add(&MixtureBatch::new(&draws, &[], truth, draws.len(), 1).unwrap());
+        score(&metric, "crps_fair")
     };
-    let (plain, fair): (Vec<f64>, Vec<f64>) = (0..n).map(ensemble).unzip();
-    assert_all_agree("crps_ensemble", &plain, &case["crps_ensemble_f64"]);
-    assert_all_agree("crps_ensemble_fair", &fair, &case["crps_ensemble_fair_f64"]);
-
-    let mut metric = CrpsGaussian::new();
-    metric.add(&mean, &std, &target).unwrap();
-    let expected = &case["mean_crps_gaussian_f64"];
-    assert_agrees("crps_gaussian", score(&metric, "crps_gaussian"), expected);
-    let mut metric = CrpsEnsemble::new();
-    metric.add(&draws, &target).unwrap();
-    for name in ["crps_ensemble", "crps_ensemble_fair"] {
-        assert_agrees(name, score(&metric, name), &case[format!("mean_{name}_f64")]);
-    }
-}
-
-#[test]
-fn errors_of_the_mean() {
-    let case = &golden()["regression"];
-    let mut metric = PointError::new();
-    let (mean, std) = (floats(&case["mean"]), floats(&case["std"]));
-    metric.add(&mean, &std, &floats(&case["targets"])).unwrap();
-    assert_agrees("rmse", score(&metric, "rmse"), &case["rmse_f64"]);
-    assert_agrees("mae", score(&metric, "mae"), &case["mae_f64"]);
+    let fair: Vec<f64> = (0..target.len()).map(fair).collect();
+    assert_all_agree("crps_fair", &fair, &case["crps_ensemble_fair_f64"]);
 }
 
 #[test]
 fn coverage_of_gaussian_intervals() {
     let regression = &golden()["regression"];
-    let (mean, std) = (floats(&regression["mean"]), floats(&regression["std"]));
-    let target = floats(&regression["targets"]);
+    let (_, gaussian, target) = predictions(regression);
+    let batch = gaussian.mixtures(&target).unwrap();
     for case in [&regression["coverage_50_90"], &regression["coverage_deciles"]] {
         let levels = numbers(&case["levels"]);
         let quantiles = levels.iter().map(|level| normal::quantile(0.5 + 0.5 * level));
@@ -151,42 +144,48 @@ fn coverage_of_gaussian_intervals() {
             assert!((q - expected).abs() < 1e-12, "{q} is not {expected}");
         }
         let mut coverage = Coverage::at_levels(&levels).unwrap();
-        coverage.add(&mean, &std, &target).unwrap();
+        coverage.add(&batch);
         let observed: Vec<f64> = coverage.scores().iter().map(|score| score.value).collect();
         assert_all_agree("coverage", &observed, &case["coverage_f64"]);
         let mut calibration = RegressionCalibration::at_levels(&levels).unwrap();
-        calibration.add(&mean, &std, &target).unwrap();
+        calibration.add(&batch);
         assert_agrees("mace", score(&calibration, "mace"), &case["coverage_error_f64"]);
     }
 }
 
-/// The sets that an evaluation uses say the same as the metrics one by one.
+/// What a prediction says of itself is the same as the metrics one by one.
 #[test]
-fn families_of_metrics() {
+fn scores_of_a_prediction() {
     let golden = golden();
-    let find = |set: &dyn MetricSet, name: &str| {
-        set.scores().into_iter().find(|score| score.name == name).expect(name).value
-    };
+    let value = |evaluation: &Evaluation, name: &str| evaluation.score(name).unwrap().value;
     let case = &golden["classification"];
-    let mut set = ClassificationScores::new(3);
-    set.add(&floats(&case["mean_probabilities"]), &labels(&case["labels"])).unwrap();
-    let names = ["accuracy", "nll", "brier", "ece", "unweighted_calibration_error"];
-    for name in names.into_iter().chain(["classwise_calibration_error"]) {
-        assert_agrees(name, find(&set, name), &case[format!("{name}_f64")]);
+    let truth = Truth::Labels(labels(&case["labels"]));
+    let rows = numbers(&case["labels"]).len();
+    let samples = case["samples"].as_u64().unwrap() as usize;
+    let prediction =
+        Predictive::of_probabilities(samples, rows, floats(&case["probabilities"])).unwrap();
+    let evaluation = prediction.score(&truth).unwrap();
+    for name in ["accuracy", "nll", "brier"] {
+        assert_agrees(name, value(&evaluation, name), &case[format!("{name}_f64")]);
     }
+    let logs = prediction.log_probability(&labels(&case["labels"])).unwrap();
+    let nll = -logs.iter().sum::<f64>() / rows as f64;
+    assert_agrees("log_probability", nll, &case["nll_f64"]);
 
     let case = &golden["regression"];
-    let mut set = RegressionScores::new(case["samples"].as_u64().unwrap() as usize);
-    let (mean, std) = (floats(&case["mean"]), floats(&case["std"]));
-    set.add(&mean, &std, &floats(&case["targets"]), &floats(&case["draws"])).unwrap();
-    for name in ["rmse", "mae"] {
-        assert_agrees(name, find(&set, name), &case[format!("{name}_f64")]);
+    let (draws, gaussian, target) = predictions(case);
+    let truth = Truth::Values(target);
+    let [draws, gaussian] = [draws, gaussian].map(|p| p.score(&truth).unwrap());
+    for evaluation in [&draws, &gaussian] {
+        for name in ["rmse", "mae"] {
+            assert_agrees(name, value(evaluation, name), &case[format!("{name}_f64")]);
+        }
     }
-    for name in ["crps_gaussian", "crps_ensemble", "crps_ensemble_fair"] {
-        assert_agrees(name, find(&set, name), &case[format!("mean_{name}_f64")]);
-    }
+    assert_agrees("crps", value(&draws, "crps"), &case["mean_crps_ensemble_f64"]);
+    assert_agrees("crps_fair", value(&draws, "crps_fair"), &case["mean_crps_ensemble_fair_f64"]);
+    assert_agrees("crps", value(&gaussian, "crps"), &case["mean_crps_gaussian_f64"]);
     for (name, i) in [("coverage_50", 0), ("coverage_90", 1)] {
         let expected = &case["coverage_50_90"]["coverage_f64"]["data"][i];
-        assert_agrees(name, find(&set, name), expected);
+        assert_agrees(name, value(&gaussian, name), expected);
     }
 }

@@ -2,11 +2,17 @@
 
 mod common;
 
-use bayesmesh::loss::{Categorical, Expected, Gaussian, SquaredErrorOfMean};
-use bayesmesh::metrics::{Score, normal};
+use bayesmesh::data::{Target as _, Truth};
+use bayesmesh::loss::{
+    Categorical, Expected, ExpectedSquaredError, Gaussian, Mixture, SquaredErrorOfMean,
+};
+use bayesmesh::metrics::{MetricSet as _, RegressionScores, normal};
 use bayesmesh::posterior::InitialStd;
 use bayesmesh::trainer::Length;
-use bayesmesh::{Dataset, Loss, McDropout, MeanField, Posterior, Prior, Settings, Trainer};
+use bayesmesh::{
+    Dataset, Loss, McDropout, MeanField, Posterior, Predictive, Prior, Scoring, Settings,
+    Standardize, Trainer,
+};
 use burn::tensor::{Device, Tensor};
 use common::{Mlp, classification, distance, numbers, regression};
 
@@ -49,13 +55,17 @@ where
     }
     // More data ranks than chunks, and draws that do not divide evenly.
     for mesh in ["2x1", "1x2", "3x2", "1x5"] {
-        for (Score { name, value }, other) in serial.iter().zip(scores(mesh)) {
-            assert_eq!(*name, other.name);
-            let same = (value - other.value).abs() <= 1e-9 * value.abs().max(1.0);
-            assert!(
-                same || value.is_nan() && other.value.is_nan(),
-                "{mesh} {name}: {value} {other:?}"
-            );
+        for (own, other) in serial.iter().zip(scores(mesh)) {
+            assert_eq!(own.name, other.name);
+            let pairs = [
+                (own.value, other.value),
+                (own.se_draws, other.se_draws),
+                (own.se_examples, other.se_examples),
+            ];
+            for (a, b) in pairs {
+                let same = (a - b).abs() <= 1e-9 * a.abs().max(1.0);
+                assert!(same || a.is_nan() && b.is_nan(), "{mesh}: {own:?} {other:?}");
+            }
         }
     }
 }
@@ -64,9 +74,9 @@ where
 fn scores_do_not_depend_on_the_mesh() {
     let names = ["accuracy", "nll", "brier", "ece", "unweighted_calibration_error"];
     assert_scores_equal(3, Expected(Categorical), &classification(43), &names);
-    let names = ["rmse", "mae", "coverage_90", "crps_ensemble", "crps_gaussian", "mace"];
+    let names = ["rmse", "mae", "coverage_90", "crps", "crps_fair", "mace", "rank_deviation"];
     assert_scores_equal(3, SquaredErrorOfMean, &regression(43), &names);
-    assert_scores_equal(6, Expected(Gaussian), &regression(43), &["gaussian_nll", "pit_deviation"]);
+    assert_scores_equal(6, Expected(Gaussian), &regression(43), &["nll", "pit_deviation"]);
 }
 
 #[test]
@@ -117,7 +127,8 @@ fn the_pit_inverts_the_quantiles() {
     let learned = trainer(6, Expected(Gaussian), "1x1").predict(&input, 20).unwrap();
     let added = trainer(3, SquaredErrorOfMean, "1x1").predict(&input, 20).unwrap();
     let plain_std = added.std();
-    let added = added.with_noise(&[0.1, 0.2, 0.3]);
+    let added = added.with_noise(&[0.1, 0.2, 0.3]).unwrap();
+    assert!(added.noise_std()[..3].iter().zip([0.1, 0.2, 0.3]).all(|(a, b)| (a - b).abs() < 1e-7));
     let total = added.std();
     for (cell, (total, plain)) in total.iter().zip(plain_std).enumerate() {
         let noise = [0.1f32, 0.2, 0.3][cell % 3];
@@ -127,13 +138,13 @@ fn the_pit_inverts_the_quantiles() {
         for (level, quantile) in
             [0.05, 0.3, 0.9].iter().zip(prediction.quantiles(&[0.05, 0.3, 0.9]).unwrap())
         {
-            for pit in prediction.pit(&quantile) {
+            for pit in prediction.pit(&quantile).unwrap() {
                 assert!((pit - level).abs() < 1e-5, "{pit} {level}");
             }
         }
     }
     let draws = trainer(3, SquaredErrorOfMean, "1x1").predict(&input, 5).unwrap();
-    let shares = draws.pit(&draws.values()[..12]);
+    let shares = draws.pit(&draws.values()[..12]).unwrap();
     assert!(
         shares
             .iter()
@@ -168,10 +179,8 @@ fn training_improves_the_scores_and_reports_them_for_validation_data() {
         ..Settings::default()
     };
     let mut trainer = Trainer::new(posterior, SquaredErrorOfMean, settings);
-    let rmse = |trainer: &Trainer<_, _>| {
-        let scores = trainer.evaluate(&data, 16).unwrap();
-        scores.iter().find(|score| score.name == "rmse").unwrap().value
-    };
+    let rmse =
+        |trainer: &Trainer<_, _>| trainer.evaluate(&data, 16).unwrap().score("rmse").unwrap().value;
     let before = rmse(&trainer);
     trainer.fit(&data, Some(&data), Length::Epochs(40)).unwrap();
     let after = rmse(&trainer);
@@ -201,4 +210,177 @@ fn targets_that_do_not_fit_the_reading_are_an_error() {
     let none = trainer(3, SquaredErrorOfMean, "1x1")
         .predict(&Tensor::zeros([1, 5], &Device::default()), 0);
     assert!(none.unwrap_err().to_string().contains("at least one draw"));
+}
+
+/// `ln 1/S Σ_s N(y; ŷ_s, v_s)` by hand, and that it is a density: it integrates to one.
+#[test]
+fn the_log_density_is_that_of_the_mixture() {
+    let means = vec![0.0, 10.0, 1.5, 12.0];
+    let variances = vec![1.0, 4.0, 0.25, 1.0];
+    // Two draws of one row with two outputs.
+    let prediction = Predictive::of_gaussians(2, 1, means.clone(), variances.clone()).unwrap();
+    let truth = [0.75, 11.0];
+    let density = |y: f32, output: usize| {
+        let draw = |s: usize| {
+            let (m, v) = (means[2 * s + output], f64::from(variances[2 * s + output]));
+            normal::pdf(f64::from(y - m) / v.sqrt()) / v.sqrt()
+        };
+        0.5 * (draw(0) + draw(1))
+    };
+    let logs = prediction.log_density(&truth).unwrap();
+    for (output, log) in logs.iter().enumerate() {
+        assert!((log - density(truth[output], output).ln()).abs() < 1e-12);
+    }
+    let width = 0.01;
+    let total: f64 = (-1500..2500)
+        .map(|i| prediction.log_density(&[i as f32 * 0.01, 0.0]).unwrap()[0].exp() * width)
+        .sum();
+    assert!((total - 1.0).abs() < 1e-6, "{total}");
+    let nll = prediction.score(&Truth::Values(truth.to_vec())).unwrap().score("nll").unwrap().value;
+    assert!((nll + 0.5 * (logs[0] + logs[1])).abs() < 1e-12);
+}
+
+#[test]
+fn what_has_no_density_says_what_to_do() {
+    let values = Predictive::of_values(2, 1, vec![0.0, 1.0]).unwrap();
+    let message = values.log_density(&[0.5]).unwrap_err().to_string();
+    for word in ["calibrate_noise", "with_noise", "Gaussian"] {
+        assert!(message.contains(word), "{message}");
+    }
+    assert!(values.score(&Truth::Values(vec![0.5])).unwrap().score("nll").unwrap().value.is_nan());
+    assert!(values.clone().with_noise(&[0.3]).unwrap().log_density(&[0.5]).is_ok());
+    assert!(values.clone().with_noise(&[0.3, 0.3]).is_err());
+    assert!(values.clone().with_noise(&[-0.3]).is_err());
+    assert!(values.pit(&[0.5, 0.5]).unwrap_err().to_string().contains("2 true values"));
+    assert!(values.log_probability(&[0]).is_err());
+    let classes = Predictive::of_probabilities(1, 2, vec![0.5, 0.5, 0.25, 0.75]).unwrap();
+    assert!(classes.log_density(&[0.5; 4]).unwrap_err().to_string().contains("predicts classes"));
+    let logs = classes.log_probability(&[0, 1]).unwrap();
+    assert!((logs[0] - 0.5f64.ln()).abs() < 1e-7 && (logs[1] - 0.75f64.ln()).abs() < 1e-7);
+    assert!(classes.log_probability(&[0, 2]).unwrap_err().to_string().contains("2 classes"));
+    assert!(classes.with_noise(&[0.1, 0.1]).is_err());
+    assert!(Predictive::of_values(2, 2, vec![0.0; 6]).is_err());
+    let message = values.score(&Truth::Values(vec![0.5])).unwrap().score("crsp").unwrap_err();
+    assert!(message.to_string().contains("crps"), "{message}");
+}
+
+/// Scores in the units of the user are those of the network, scaled.
+#[test]
+fn a_scaled_prediction_is_in_the_units_of_the_user() {
+    let scale = Standardize::new(vec![100.0, -5.0], vec![20.0, 0.5]).unwrap();
+    let (means, variances) = (vec![0.5, 1.0, -0.25, 2.0], vec![0.25, 1.0, 0.5, 1.0]);
+    let prediction = Predictive::of_gaussians(2, 1, means, variances).unwrap();
+    let scaled = prediction.scaled(&scale).unwrap();
+    let [truth, far] = [[0.75f32, 1.25], [100.0 + 20.0 * 0.75, -5.0 + 0.5 * 1.25]];
+    let (crps, far_crps) = (prediction.crps(&truth).unwrap(), scaled.crps(&far).unwrap());
+    let (logs, far_logs) =
+        (prediction.log_density(&truth).unwrap(), scaled.log_density(&far).unwrap());
+    for (output, std) in [20.0f64, 0.5].into_iter().enumerate() {
+        assert!((far_crps[output] - std * crps[output]).abs() < 1e-5 * std);
+        assert!((far_logs[output] - (logs[output] - std.ln())).abs() < 1e-5);
+        let ratio = f64::from(scaled.noise_std()[output] / prediction.noise_std()[output]);
+        assert!((ratio - std).abs() < 1e-5 * std);
+    }
+    assert!(prediction.scaled(&Standardize::new(vec![0.0; 3], vec![1.0; 3]).unwrap()).is_err());
+}
+
+/// A known noise reaches predictions and scores.
+#[test]
+fn a_fixed_noise_is_that_of_the_prediction() {
+    let loss = Expected(Gaussian::fixed(0.25).unwrap());
+    let prediction = trainer(3, loss, "2x1").predict(&numbers(5, [2, 5]), 6).unwrap();
+    assert_eq!(prediction.noise_std(), [0.25; 6]);
+    let plain = trainer(3, SquaredErrorOfMean, "1x1").predict(&numbers(5, [2, 5]), 6).unwrap();
+    assert_eq!(prediction.values(), plain.values());
+    assert_eq!(prediction, plain.with_noise(&[0.25; 3]).unwrap());
+    let evaluation = trainer(3, loss, "1x2").evaluate(&regression(43), 4).unwrap();
+    assert!(evaluation.regression().unwrap().nll.value.is_finite());
+    let mixture = Mixture::new(Gaussian::fixed(0.25).unwrap());
+    let evaluation = trainer(3, mixture, "1x1").evaluate(&regression(43), 4).unwrap();
+    assert!(evaluation.score("nll").unwrap().value.is_finite());
+}
+
+/// A network that is right but for the noise of the data: its size is found, for each output.
+#[test]
+fn calibrated_noise_is_that_of_the_data() {
+    let data = regression(4000);
+    let settings = Settings {
+        samples: 2,
+        batch: 100,
+        schedule: bayesmesh::trainer::Schedule::Constant { rate: 3e-3 },
+        ..Settings::default()
+    };
+    let posterior = McDropout::new(Mlp::new(5, 64, 3, 0.0)).initialised(1);
+    let mut trainer = Trainer::new(posterior, ExpectedSquaredError, settings);
+    trainer.fit(&data, None, Length::Epochs(25)).unwrap();
+    let noise = trainer.predictor().estimate_noise(&data, 3).unwrap();
+    let evaluation = trainer.evaluate(&data, 3).unwrap();
+    let rows = &evaluation.regression().unwrap().by_output;
+    assert_eq!(noise.len(), 3);
+    for (noise, row) in noise.iter().zip(rows) {
+        // Without dropout the draws agree, and the noise is the whole error.
+        assert!((noise / row.rmse - 1.0).abs() < 1e-6, "{noise} {row:?}");
+        assert!((0.09..0.3).contains(noise), "{noise}");
+    }
+    let scoring = Scoring { noise, ..Scoring::new(3) };
+    let with = trainer.predictor().evaluate_as(&data, &scoring).unwrap();
+    let coverage = with.score("coverage_90").unwrap();
+    assert!((coverage.value - 0.9).abs() < 0.04, "{coverage:?}");
+    assert!(with.score("nll").unwrap().value < 0.5);
+    assert!(with.score("crps").unwrap().value < evaluation.score("crps").unwrap().value);
+    let labels =
+        trainer(3, Expected(Categorical), "1x1").predictor().estimate_noise(&classification(9), 2);
+    assert!(labels.unwrap_err().to_string().contains("predicts classes"));
+}
+
+/// Metrics of one's own, and numbers of each example, on any mesh.
+#[test]
+fn predictions_can_be_scored_and_tabulated_by_hand() {
+    let data = regression(43);
+    let with = |mesh: &str| {
+        let trainer = trainer(3, Expected(Gaussian), mesh);
+        let set = RegressionScores::new(3, DRAWS);
+        let add = |set: &mut RegressionScores, prediction: &Predictive, truth: &Truth| {
+            let Truth::Values(truth) = truth else { panic!("values") };
+            Ok(set.add(&prediction.mixtures(truth)?)?)
+        };
+        let set = trainer.predictor().score_with(&data, DRAWS, set, add).unwrap();
+        let row = |p: &Predictive| Ok(p.mean().iter().map(|&m| f64::from(m)).collect());
+        (set.scores(), trainer.predictor().tabulate(&data, DRAWS, 3, row).unwrap())
+    };
+    let (scores, table) = with("1x1");
+    let serial = trainer(3, Expected(Gaussian), "1x1");
+    let evaluation = serial.evaluate(&data, DRAWS).unwrap();
+    for (own, score) in scores.iter().zip(&evaluation) {
+        assert_eq!(own.name, score.name);
+        assert!(own.value == score.value || own.value.is_nan() && score.value.is_nan());
+    }
+    let rows: Vec<usize> = (0..43).collect();
+    let (input, target) = data.batch(&rows, &Device::default()).unwrap();
+    let whole = serial.predict(&input, DRAWS).unwrap();
+    assert_eq!(table.len(), 43 * 3);
+    for (a, b) in table.iter().zip(whole.mean()) {
+        assert!((a - f64::from(b)).abs() < 1e-6);
+    }
+    // The scores of the whole are those of its parts.
+    let at_once = whole.score(&target.truth()).unwrap();
+    for (a, b) in at_once.iter().zip(&evaluation) {
+        let close = (a.value - b.value).abs() <= 1e-5 * b.value.abs().max(1.0);
+        assert!(close || a.value.is_nan() && b.value.is_nan(), "{a:?} {b:?}");
+    }
+    for mesh in ["2x1", "3x2", "1x5", "16x1"] {
+        let (other, other_table) = with(mesh);
+        assert!(
+            distance(
+                &table.iter().map(|&x| x as f32).collect::<Vec<_>>(),
+                &other_table.iter().map(|&x| x as f32).collect::<Vec<_>>()
+            ) < 1e-6
+        );
+        for (a, b) in scores.iter().zip(other) {
+            let close = (a.value - b.value).abs() <= 1e-9 * b.value.abs().max(1.0);
+            assert!(close || a.value.is_nan() && b.value.is_nan(), "{mesh} {a:?} {b:?}");
+        }
+    }
+    let wrong = serial.predictor().tabulate(&data, 2, 2, |p| Ok(vec![0.0; p.rows()]));
+    assert!(wrong.unwrap_err().to_string().contains("a row of the table has 2"));
 }

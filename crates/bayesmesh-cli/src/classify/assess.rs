@@ -1,13 +1,13 @@
 //! How good a classification is, and whether it knows.
 
 use anyhow::Result;
-use bayesmesh::Dataset as _;
 use bayesmesh::metrics::{
     ClassificationScores, MetricError, MetricSet as _, ReliabilityRow, Score, auroc,
 };
+use bayesmesh::{Dataset as _, Scoring};
 use bayesmesh_data::cifar10::{CLASSES, Corruption, Images};
 
-use super::predictions::Predictions;
+use super::predictions::{CHUNK, Predictions};
 use super::{ClassTrainer, Classification};
 use crate::recipe::Recipe;
 
@@ -108,8 +108,8 @@ pub fn assess(
     recipe: &Recipe,
     draws: usize,
 ) -> Result<Assessment> {
-    let predictions = Predictions::of(trainer, &images.test, draws)?;
-    let sets = scores_of(&predictions)?;
+    let scoring = Scoring { chunk: Some(CHUNK), ..Scoring::new(draws) };
+    let (evaluation, predictions) = Predictions::scored(trainer, &images.test, &scoring)?;
     let mut confusion = [[0; CLASSES.len()]; CLASSES.len()];
     for image in 0..predictions.len() {
         confusion[predictions.labels[image]][predictions.top(image).0] += 1;
@@ -121,7 +121,7 @@ pub fn assess(
         false => Vec::new(),
     };
 
-    let mut scores = sets.scores();
+    let mut scores = evaluation.scores().to_vec();
     scores.push(Score::new("entropy", mean(&predictions.entropy)));
     scores.push(Score::new("mutual_information", mean(&predictions.mutual_information)));
     let entropies = |right: bool| -> Vec<f64> {
@@ -142,7 +142,7 @@ pub fn assess(
     }
     Ok(Assessment {
         scores,
-        reliability: sets.calibration.reliability(),
+        reliability: evaluation.classification().expect("images have classes").reliability.clone(),
         confusion,
         corrupted,
         clean: Outcome::of(&clean)?,

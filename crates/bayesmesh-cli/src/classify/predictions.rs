@@ -1,15 +1,13 @@
 //! What a network says of many images.
 
-use bayesmesh::loss::Reading;
-use bayesmesh::predict::visit_on;
-use bayesmesh::{Dataset as _, Operation, Reduce, Result};
+use bayesmesh::{Dataset as _, Evaluation, Predictive, Result, Scoring};
 use bayesmesh_data::cifar10::{CLASSES, Images};
 
 use super::ClassTrainer;
 use crate::progress::Counter;
 
 /// Images predicted at a time.
-const CHUNK: usize = 250;
+pub const CHUNK: usize = 250;
 
 /// What a network says of some images, averaged over all draws.
 #[derive(Clone, Debug)]
@@ -24,37 +22,38 @@ pub struct Predictions {
     pub mutual_information: Vec<f64>,
 }
 
+/// Of each image, probabilities, entropy and mutual information.
+const COLUMNS: usize = CLASSES.len() + 2;
+
 impl Predictions {
     /// Predicts images with `draws` draws on the whole mesh.
     pub fn of(trainer: &ClassTrainer, images: &Images, draws: usize) -> Result<Self> {
-        // Of each image, probabilities, entropy and mutual information.
-        const COLUMNS: usize = CLASSES.len() + 2;
+        let scoring = Scoring { chunk: Some(CHUNK), ..Scoring::new(draws).quick() };
+        Ok(Self::scored(trainer, images, &scoring)?.1)
+    }
+
+    /// The same with the scores of the predictions.
+    pub fn scored(
+        trainer: &ClassTrainer,
+        images: &Images,
+        scoring: &Scoring,
+    ) -> Result<(Evaluation, Self)> {
         let progress = Counter::new(images.len(), "images");
-        let cells = trainer.on_mesh(|mesh, rank| {
-            let mut cells = vec![0.0; COLUMNS * images.len()];
-            let (posterior, seed) = (rank.posterior(), rank.settings().seed);
-            let reading = Reading::Logits;
-            visit_on(mesh, posterior, reading, images, draws, seed, CHUNK, |rows, found, _| {
-                let mean = found.mean();
-                let (entropy, mutual) = (found.entropy()?, found.mutual_information()?);
-                for (i, &row) in rows.iter().enumerate() {
-                    let cells = &mut cells[COLUMNS * row..][..COLUMNS];
-                    let probabilities = &mean[i * CLASSES.len()..][..CLASSES.len()];
-                    cells.iter_mut().zip(probabilities).for_each(|(cell, &p)| *cell = p.into());
-                    cells[CLASSES.len()] = entropy[i];
-                    cells[CLASSES.len() + 1] = mutual[i];
-                }
-                if mesh.coordinates.sample == 0 {
-                    progress.add(rows.len());
-                }
-                Ok(())
-            })?;
-            // Each image was predicted on one shard; the others have zeros for it.
-            mesh.data.all_reduce_f64(&mut cells, Operation::Sum, Reduce::Reproducible)?;
-            Ok(cells)
-        })?;
+        let row = |found: &Predictive| {
+            progress.add(found.rows());
+            let mean = found.mean();
+            let (entropy, mutual) = (found.entropy()?, found.mutual_information()?);
+            let rows = mean.chunks_exact(CLASSES.len()).zip(entropy.iter().zip(&mutual));
+            Ok(rows
+                .flat_map(|(row, (entropy, mutual))| {
+                    row.iter().map(|&p| f64::from(p)).chain([*entropy, *mutual])
+                })
+                .collect())
+        };
+        let (evaluation, cells) =
+            trainer.predictor().evaluate_and_tabulate(images, scoring, COLUMNS, row)?;
         let rows = || cells.chunks_exact(COLUMNS);
-        Ok(Self {
+        let predictions = Self {
             probabilities: rows()
                 .flat_map(|row| &row[..CLASSES.len()])
                 .map(|&p| p as f32)
@@ -62,7 +61,8 @@ impl Predictions {
             labels: (0..images.len()).map(|row| usize::from(images.raw(row).1)).collect(),
             entropy: rows().map(|row| row[CLASSES.len()]).collect(),
             mutual_information: rows().map(|row| row[CLASSES.len() + 1]).collect(),
-        })
+        };
+        Ok((evaluation, predictions))
     }
 
     /// How many images there are.

@@ -17,7 +17,7 @@ use crate::commands::TrainedRun;
 use crate::recipe::{self, Model, Recipe};
 use crate::run::MetricsTable;
 use crate::say;
-use crate::use_case::{RunFacts, UseCase, Validation, ValidationColumn};
+use crate::use_case::{RunFacts, UseCase, Validation, ValidationColumn, standard_errors};
 
 /// The network of a recipe.
 fn config(recipe: &Recipe) -> VitConfig {
@@ -145,6 +145,7 @@ impl UseCase for Classification {
             value
         });
         let mut details = Map::from_iter([
+            ("standard_errors".to_owned(), standard_errors(&assessment.scores)),
             ("images".to_owned(), json!(assessment.predictions.len())),
             ("class_accuracy".to_owned(), Value::Object(classes)),
             ("reliability".to_owned(), reliability.collect()),

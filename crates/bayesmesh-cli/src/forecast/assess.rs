@@ -1,11 +1,8 @@
 //! How good a forecast is, in MW, beside what costs nothing.
 
 use anyhow::Result;
-use bayesmesh::data::Truth;
-use bayesmesh::metrics::{Metric as _, MetricSet as _, RegressionScores, Score};
-use bayesmesh::predict::{Predictive, visit_on};
-use bayesmesh::{Dataset, Loss, MeshComm, Reduce};
-use bayesmesh_data::load::LoadWindows;
+use bayesmesh::metrics::Score;
+use bayesmesh::{Dataset as _, Predictive, Scoring};
 
 use super::{Forecast, ForecastTrainer};
 
@@ -59,65 +56,6 @@ impl Assessment {
     }
 }
 
-/// How often the probability integral transform falls where: counts that add over ranks, fine
-/// enough that coverage at any whole percent can be read off.
-struct PitCounts(Vec<f64>);
-
-impl PitCounts {
-    const BINS: usize = 400;
-
-    fn new() -> Self {
-        Self(vec![0.0; Self::BINS])
-    }
-
-    fn add(&mut self, pit: &[f64]) {
-        for p in pit {
-            let bin = (p * Self::BINS as f64) as usize;
-            self.0[bin.min(Self::BINS - 1)] += 1.0;
-        }
-    }
-
-    /// The share within the central interval of a level.
-    fn coverage(&self, level: f64) -> f64 {
-        let edge = |p: f64| (p * Self::BINS as f64).round() as usize;
-        let inside: f64 = self.0[edge(0.5 - 0.5 * level)..edge(0.5 + 0.5 * level)].iter().sum();
-        inside / self.0.iter().sum::<f64>()
-    }
-
-    /// A histogram of so many bins.
-    fn histogram(&self, bins: usize) -> Vec<f64> {
-        self.0.chunks(Self::BINS / bins).map(|chunk| chunk.iter().sum()).collect()
-    }
-}
-
-/// Sums over windows for each lead time, which add over ranks.
-struct ByLead {
-    /// `[Σ error², Σ variance, Σ deviation]` for each lead time, then the number of windows.
-    sums: Vec<f64>,
-}
-
-impl ByLead {
-    fn new(outputs: usize) -> Self {
-        Self { sums: vec![0.0; 3 * outputs + 1] }
-    }
-
-    fn add(&mut self, mean: &[f32], std: &[f32], truth: &[f32], outputs: usize) {
-        for (cell, ((mean, std), truth)) in mean.iter().zip(std).zip(truth).enumerate() {
-            let sums = &mut self.sums[3 * (cell % outputs)..][..3];
-            sums[0] += f64::from(mean - truth).powi(2);
-            sums[1] += f64::from(*std).powi(2);
-            sums[2] += f64::from(*std);
-        }
-        *self.sums.last_mut().expect("a count") += (mean.len() / outputs) as f64;
-    }
-
-    /// Means of squared error, variance and deviation at each lead time.
-    fn means(&self) -> Vec<[f64; 3]> {
-        let (count, sums) = self.sums.split_last().expect("a count");
-        sums.chunks_exact(3).map(|s| [s[0] / count, s[1] / count, s[2] / count]).collect()
-    }
-}
-
 /// Scores a trained network with `draws` draws, on the whole mesh.
 pub fn assess(
     trainer: &ForecastTrainer,
@@ -126,105 +64,48 @@ pub fn assess(
     levels: &[f64],
 ) -> Result<Assessment> {
     let noise = match trainer.loss().leaves_noise_open() {
-        true => estimate_noise(trainer, forecast, draws)?,
-        false => vec![0.0; forecast.outputs],
+        true => trainer.predictor().estimate_noise(&forecast.valid, draws)?,
+        false => Vec::new(),
     };
-    let noise_here: Vec<f64> = noise.iter().map(|mw| mw / forecast.normaliser.std).collect();
-    let (scores, by_lead, pit) = trainer.on_mesh(|mesh, rank| {
-        let mut scores = RegressionScores::new(0);
-        let mut by_lead = ByLead::new(forecast.outputs);
-        let mut pit = PitCounts::new();
-        visit(mesh, rank, &forecast.test, draws, |prediction, truth| {
-            let prediction = prediction.clone().with_noise(&noise_here);
-            pit.add(&prediction.pit(truth));
-            let (mean, std) = in_mw(&prediction, forecast);
-            let truth: Vec<f32> = truth.iter().map(|&z| forecast.normaliser.invert(z)).collect();
-            by_lead.add(&mean, &std, &truth, forecast.outputs);
-            Ok(scores.add(&mean, &std, &truth, &[])?)
-        })?;
-        let mut statistics = scores.statistics();
-        sum(mesh, &mut statistics)?;
-        scores.set_statistics(&statistics)?;
-        sum(mesh, &mut by_lead.sums)?;
-        sum(mesh, &mut pit.0)?;
-        Ok((scores, by_lead, pit))
-    })?;
-    let grid: Vec<f64> = (1..20).map(|i| f64::from(i) * 0.05).collect();
-    let calibration: Vec<(f64, f64)> =
-        grid.iter().map(|&level| (level, pit.coverage(level))).collect();
-    let mace =
-        calibration.iter().map(|(nominal, observed)| (nominal - observed).abs()).sum::<f64>()
-            / calibration.len() as f64;
-    let mut named: Vec<Score> = Vec::new();
-    for score in scores.error.scores().into_iter().filter(|score| score.name != "mse") {
-        named.push(Score::new(format!("{}_mw", score.name), score.value));
-    }
-    named.push(Score::new("crps_mw", scores.crps_gaussian.scores()[0].value));
-    named.push(Score::new("mean_std_mw", scores.sharpness.scores()[0].value));
-    for &level in levels {
-        let name = format!("coverage_{}", (level * 100.0).round());
-        named.push(Score::new(name, pit.coverage(level)));
-    }
-    named.push(Score::new("mace", mace));
+    let scoring = Scoring {
+        levels: levels.to_vec(),
+        noise: noise.clone(),
+        chunk: Some(CHUNK),
+        ..Scoring::new(draws)
+    };
+    let evaluation = trainer.predictor().evaluate_as(&forecast.test, &scoring)?;
+    let found = evaluation.regression().expect("windows have values");
+    // Scores are those of normalised values; a unit of them is so many MW.
+    let unit = forecast.normaliser.std;
+    let mut scores: Vec<Score> =
+        [&found.rmse, &found.mae, &found.bias, &found.crps, &found.mean_std]
+            .map(|score| score.in_unit(format!("{}_mw", score.name), unit))
+            .into();
+    // A density for each MW is smaller than one for each unit.
+    let nll = Score {
+        name: "nll_mw".to_owned(),
+        value: found.nll.value + unit.ln(),
+        ..found.nll.clone()
+    };
+    scores.push(nll);
+    scores.extend(evaluation.iter().filter(|s| s.name.starts_with("coverage_")).cloned());
+    scores.push(found.mace.clone());
     let day = 86_400 / forecast.series.step_seconds as usize;
     let baseline = |lag: &dyn Fn(usize) -> usize| baseline_rmse(forecast, lag);
     Ok(Assessment {
-        scores: named,
-        calibration,
-        pit: pit.histogram(20),
-        by_lead: by_lead.means().iter().map(|[square, _, std]| (square.sqrt(), *std)).collect(),
+        scores,
+        calibration: found.calibration.iter().map(|row| (row.nominal, row.observed)).collect(),
+        pit: found.pit.clone(),
+        by_lead: found.by_output.iter().map(|row| (unit * row.rmse, unit * row.mean_std)).collect(),
         yesterday: baseline(&|lead| day * (lead / day + 1)),
         persistence: baseline(&|lead| lead + 1),
-        fan: fan(trainer, forecast, draws, &noise_here)?,
-        noise,
+        fan: fan(trainer, forecast, draws, &noise)?,
+        noise: match noise.is_empty() {
+            true => vec![0.0; forecast.outputs],
+            false => noise.iter().map(|std| unit * std).collect(),
+        },
         draws,
     })
-}
-
-/// Predicts the windows of this rank's share.
-fn visit(
-    mesh: &MeshComm,
-    rank: &ForecastTrainer,
-    windows: &LoadWindows,
-    draws: usize,
-    mut visit: impl FnMut(&Predictive, &[f32]) -> bayesmesh::Result<()>,
-) -> bayesmesh::Result<()> {
-    let (posterior, reading) = (rank.posterior(), rank.loss().reading());
-    let seed = rank.settings().seed;
-    visit_on(mesh, posterior, reading, windows, draws, seed, CHUNK, |_, prediction, truth| {
-        let Truth::Values(truth) = truth else {
-            unreachable!("windows have values");
-        };
-        visit(prediction, &truth)
-    })
-}
-
-fn sum(mesh: &MeshComm, values: &mut [f64]) -> bayesmesh::Result<()> {
-    let operation = bayesmesh::Operation::Sum;
-    Ok(mesh.data.all_reduce_f64(values, operation, Reduce::Reproducible)?)
-}
-
-/// The noise that a squared error leaves open: on the validation part, what the mean squared error
-/// at each lead time has beyond the mean variance of the draws.
-fn estimate_noise(
-    trainer: &ForecastTrainer,
-    forecast: &Forecast,
-    draws: usize,
-) -> Result<Vec<f64>> {
-    let by_lead = trainer.on_mesh(|mesh, rank| {
-        let mut by_lead = ByLead::new(forecast.outputs);
-        visit(mesh, rank, &forecast.valid, draws, |prediction, truth| {
-            by_lead.add(&prediction.mean(), &prediction.std(), truth, forecast.outputs);
-            Ok(())
-        })?;
-        sum(mesh, &mut by_lead.sums)?;
-        Ok(by_lead)
-    })?;
-    let noise = by_lead
-        .means()
-        .into_iter()
-        .map(|[square, variance, _]| (square - variance).max(0.0).sqrt() * forecast.normaliser.std);
-    Ok(noise.collect())
 }
 
 /// Mean and deviation in MW.
@@ -268,7 +149,10 @@ fn fan(
         .collect();
     let device = burn::tensor::Device::default();
     let (input, _) = forecast.test.batch(&rows, &device)?;
-    let prediction = trainer.predict(&input, draws)?.with_noise(noise);
+    let mut prediction = trainer.predict(&input, draws)?;
+    if !noise.is_empty() {
+        prediction = prediction.with_noise(noise)?;
+    }
     let mean = forecast.invert(&prediction.mean());
     let ends: Vec<f64> =
         FAN_LEVELS.iter().flat_map(|level| [0.5 - 0.5 * level, 0.5 + 0.5 * level]).collect();

@@ -1,6 +1,7 @@
 //! Forecasts as a file.
 
 use anyhow::{Context as _, Result};
+use bayesmesh::metrics::percent;
 use bayesmesh_data::load::{self, format_time};
 use burn::tensor::{Device, Tensor, TensorData};
 use serde_json::{Value, json};
@@ -88,7 +89,7 @@ pub fn predict(run: &TrainedRun<'_, Forecast>, arguments: &args::Predict) -> Res
     let input = Tensor::<2>::from_data(data, &Device::default());
     let draws = arguments.draws.unwrap_or(run.recipe.evaluate.draws);
     let noise: Vec<f64> = noise.iter().map(|mw| mw / forecast.normaliser.std).collect();
-    let prediction = run.trainer.predict(&input, draws)?.with_noise(&noise);
+    let prediction = run.trainer.predict(&input, draws)?.with_noise(&noise)?;
     let values_at = prediction.quantiles(quantiles)?;
     let (mean, std) = in_mw(&prediction, &forecast);
     let values = mean.iter().zip(&std).enumerate().flat_map(|(cell, (&mean, &std))| {
@@ -121,11 +122,6 @@ fn noise(run: &TrainedRun<'_, Forecast>) -> Result<Vec<f64>> {
     let evaluation = run.evaluation()?;
     let noise = evaluation["noise_mw"].as_array().with_context(remedy)?;
     Ok(noise.iter().map(|n| n.as_f64().unwrap_or(0.0)).collect())
-}
-
-/// A level in percent, without the rounding of the product: 33.3 for 0.333.
-fn percent(level: f64) -> f64 {
-    (1e8 * level).round() / 1e6
 }
 
 impl Rows {

@@ -18,7 +18,7 @@ use crate::commands::TrainedRun;
 use crate::recipe::{self, Model, Recipe, Windows};
 use crate::run::MetricsTable;
 use crate::say;
-use crate::use_case::{RunFacts, UseCase, Validation, ValidationColumn};
+use crate::use_case::{RunFacts, UseCase, Validation, ValidationColumn, standard_errors};
 
 const REFUSED: &str =
     "a recipe of a forecast without a series or a perceptron is refused when read";
@@ -53,7 +53,7 @@ impl UseCase for Forecast {
         };
         let outputs = match loss.reading() {
             Reading::MeanAndLogVariance => 2 * windows.outputs,
-            Reading::Values | Reading::Logits => windows.outputs,
+            Reading::Values | Reading::ValuesWithNoise { .. } | Reading::Logits => windows.outputs,
         };
         let network = MlpConfig {
             inputs: windows.inputs,
@@ -115,14 +115,15 @@ impl UseCase for Forecast {
 
     fn validation(&self, loss: &ForecastLoss) -> Validation {
         let column = |name, score, unit| ValidationColumn { name, score, unit };
-        Validation {
-            columns: vec![
-                column("rmse_mw", "rmse", self.normaliser.std),
-                column("gaussian_nll", "gaussian_nll", 1.0),
-            ],
-            judge: match loss.reading() {
-                Reading::MeanAndLogVariance => "gaussian_nll",
-                Reading::Values | Reading::Logits => "rmse",
+        let rmse = column("rmse_mw", "rmse", self.normaliser.std);
+        match loss.reading() {
+            Reading::MeanAndLogVariance | Reading::ValuesWithNoise { .. } => {
+                Validation { columns: vec![rmse, column("nll", "nll", 1.0)], judge: "nll" }
+            }
+            // Without noise there is no density.
+            Reading::Values | Reading::Logits => Validation {
+                columns: vec![rmse, column("crps_mw", "crps", self.normaliser.std)],
+                judge: "rmse",
             },
         }
     }
@@ -146,7 +147,10 @@ impl UseCase for Forecast {
     }
 
     fn details(assessment: &Assessment) -> Map<String, Value> {
-        Map::from_iter([("noise_mw".to_owned(), json!(assessment.noise))])
+        Map::from_iter([
+            ("standard_errors".to_owned(), standard_errors(&assessment.scores)),
+            ("noise_mw".to_owned(), json!(assessment.noise)),
+        ])
     }
 
     fn table(assessment: &Assessment) -> String {

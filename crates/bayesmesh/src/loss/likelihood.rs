@@ -66,10 +66,67 @@ impl Likelihood for Categorical {
 }
 
 /// Heteroscedastic Gaussian: the network gives means and logarithms of variances,
-/// `ln p = −½ [v + (y − m)²·e^(−v) + ln 2π]`, outputs `[m | v]`. Where the noise is the same for every
-/// example, [`LearnedNoise`](crate::LearnedNoise) learns it beside a network that gives the means.
+/// `ln p = −½ [v + (y − m)²·e^(−v) + ln 2π]`, outputs `[m | v]`.
+///
+/// Where the noise is the same for every example, [`Gaussian::fixed`] is one of known noise, for
+/// networks that give values only, and [`LearnedNoise`](crate::LearnedNoise) learns it beside such a
+/// network.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Gaussian;
+
+impl Gaussian {
+    /// A Gaussian of known noise, the same everywhere: `ln p = −½ [(y − ŷ)²/σ² + ln σ² + ln 2π]`. The
+    /// network gives means only.
+    ///
+    /// ```
+    /// use bayesmesh::loss::{Expected, Gaussian};
+    ///
+    /// let loss = Expected(Gaussian::fixed(0.1)?);
+    /// # Ok::<(), bayesmesh::Error>(())
+    /// ```
+    pub fn fixed(std: f64) -> Result<FixedGaussian> {
+        // The loss and the predictions take the variance in single precision.
+        let variance = (std * std) as f32;
+        if !(std > 0.0 && variance.is_normal() && (1.0 / variance).is_normal()) {
+            return Err(Error::Setting(format!(
+                "a Gaussian with a deviation of {std} is not possible; choose a positive number"
+            )));
+        }
+        Ok(FixedGaussian { std })
+    }
+}
+
+/// A Gaussian of known noise; see [`Gaussian::fixed`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FixedGaussian {
+    std: f64,
+}
+
+impl FixedGaussian {
+    /// Deviation of the noise.
+    pub fn std(&self) -> f64 {
+        self.std
+    }
+}
+
+impl Likelihood for FixedGaussian {
+    type Target = Tensor<2>;
+
+    fn log_density(&self, output: Tensor<2>, target: &Tensor<2>) -> Tensor<2> {
+        assert_columns(&output, target.dims()[1], "means");
+        let variance = self.std * self.std;
+        let square = (target.clone() - output).square();
+        square * (-0.5 / variance) as f32 - (0.5 * (2.0 * PI * variance).ln()) as f32
+    }
+
+    fn check(&self, outputs: usize, target: &Tensor<2>) -> Result<()> {
+        check_columns(outputs, target.dims()[1], "means")
+    }
+
+    fn reading(&self) -> Reading {
+        Reading::ValuesWithNoise { std: self.std as f32 }
+    }
+}
 
 /// What the outputs of these likelihoods are.
 const MEANS_AND_LOG_VARIANCES: &str = "means and log-variances";
@@ -259,13 +316,42 @@ mod tests {
         }
         let close = |value: f64, error: f64| assert!((value - 1.0).abs() < error, "{value}");
         close(integral(Gaussian, &[0.3, 0.5]), 1e-4);
+        close(integral(Gaussian::fixed(0.7).unwrap(), &[0.3]), 1e-4);
         // The tails beyond ±100 hold 2e-6 of a t with 3 degrees of freedom and scale 1.
         close(integral(StudentT::new(3.0).unwrap(), &[0.3, 0.0]), 1e-4);
         close(integral(Quantile::new(0.2).unwrap(), &[0.3]), 1e-4);
     }
 
+    /// Value and gradient of a known noise: those of a learned one that is the same.
+    #[test]
+    fn a_fixed_gaussian_is_a_gaussian_of_that_variance() {
+        let device = burn::tensor::Device::default().autodiff();
+        let (std, errors) = (0.3f64, [0.5f64, -1.25]);
+        let output = Tensor::<2>::from_floats([[1.5], [0.75]], &device).require_grad();
+        let target = Tensor::<2>::from_floats([[1.0], [2.0]], &device);
+        let fixed = Gaussian::fixed(std).unwrap();
+        assert_eq!(fixed.reading(), Reading::ValuesWithNoise { std: 0.3 });
+        let value = fixed.log_density(output.clone(), &target);
+        let logs = Tensor::<2>::full([2, 1], (2.0 * std.ln()) as f32, &device);
+        let learned = Gaussian.log_density(Tensor::cat(vec![output.clone(), logs], 1), &target);
+        let read = |tensor: Tensor<2>| crate::posterior::to_vec(tensor);
+        let (values, expected) = (read(value.clone()), read(learned));
+        let gradient = read(output.grad(&value.sum().backward()).unwrap());
+        for (i, error) in errors.iter().enumerate() {
+            let exact = -0.5 * (error * error / 0.09 + 0.09f64.ln() + (2.0 * PI).ln());
+            assert!((f64::from(values[i]) - exact).abs() < 1e-5, "{} {exact}", values[i]);
+            assert!((values[i] - expected[i]).abs() < 1e-5);
+            let slope = -error / 0.09;
+            assert!((f64::from(gradient[i]) - slope).abs() < 1e-5, "{} {slope}", gradient[i]);
+        }
+    }
+
     #[test]
     fn impossible_settings_are_refused() {
+        for std in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-30, 1e30] {
+            let message = Gaussian::fixed(std).unwrap_err().to_string();
+            assert!(message.contains("positive number"), "{message}");
+        }
         assert!(StudentT::new(2.0).is_err());
         assert!(StudentT::new(f64::NAN).is_err());
         assert!(Quantile::new(0.0).is_err());

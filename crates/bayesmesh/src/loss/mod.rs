@@ -27,7 +27,7 @@ pub(crate) use combine::{Fold, pullback};
 pub use crps::EnsembleCrps;
 pub use expected::Expected;
 pub use gaussian_of_draws::GaussianOfDraws;
-pub use likelihood::{Categorical, Gaussian, Likelihood, Quantile, StudentT};
+pub use likelihood::{Categorical, FixedGaussian, Gaussian, Likelihood, Quantile, StudentT};
 pub use mixture::Mixture;
 pub use squared_error::{ExpectedSquaredError, SquaredErrorOfMean};
 
@@ -37,12 +37,17 @@ use crate::data::Target;
 use crate::error::Result;
 
 /// How the raw outputs of a network are read as a prediction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reading {
     /// `[rows, classes]`: unnormalised log-probabilities.
     Logits,
     /// `[rows, outputs]`: predictions; the spread over draws is the uncertainty.
     Values,
+    /// `[rows, outputs]`: predictions, each with Gaussian noise of this deviation.
+    ValuesWithNoise {
+        /// Deviation of the noise.
+        std: f32,
+    },
     /// `[rows, 2·outputs]`: means, then logarithms of the noise variance.
     MeanAndLogVariance,
 }

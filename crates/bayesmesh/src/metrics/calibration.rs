@@ -1,6 +1,7 @@
 //! Calibration of probabilities: of the examples predicted with 80 %, are 80 % right?
 
 use super::classification::top_class;
+use super::row_mean::{Estimate, standard_error};
 use super::{
     ClassificationBatch, ClassificationMetric, Metric, MetricError, Score, statistics_field,
 };
@@ -8,8 +9,8 @@ use super::{
 /// Bins in `[0, 1]` unless told otherwise.
 const DEFAULT_BINS: usize = 15;
 
-/// Statistics per bin: examples, Σ probability, Σ hits.
-const PER_BIN: usize = 3;
+/// Statistics per bin: examples, Σ probability, Σ hits, Σ (probability − hit)².
+const PER_BIN: usize = 4;
 
 /// Equal-width bins `(i/b, (i+1)/b]` of `[0, 1]`; 0 belongs to the first.
 ///
@@ -38,17 +39,18 @@ impl Bins {
         self.upper.len()
     }
 
-    /// Adds one example to statistics `[bins, 3]`.
+    /// Adds one example to statistics `[bins, 4]`.
     fn add(&self, statistics: &mut [f64], probability: f32, hit: bool) {
         let p = probability.clamp(0.0, 1.0);
         let bin = self.upper.partition_point(|edge| *edge < p);
-        statistics[PER_BIN * bin] += 1.0;
-        statistics[PER_BIN * bin + 1] += f64::from(p);
-        statistics[PER_BIN * bin + 2] += f64::from(u8::from(hit));
+        let (p, hit) = (f64::from(p), f64::from(u8::from(hit)));
+        let terms = [1.0, p, hit, (p - hit).powi(2)];
+        let bin = &mut statistics[PER_BIN * bin..][..PER_BIN];
+        bin.iter_mut().zip(terms).for_each(|(sum, term)| *sum += term);
     }
 }
 
-/// `Σ_b (n_b / n) · |hits_b/n_b − p̄_b|` of statistics `[bins, 3]`.
+/// `Σ_b (n_b / n) · |hits_b/n_b − p̄_b|` of statistics `[bins, 4]`.
 fn weighted_error(statistics: &[f64]) -> f64 {
     let (mut count, mut sum) = (0.0, 0.0);
     for bin in statistics.chunks_exact(PER_BIN) {
@@ -81,6 +83,10 @@ pub struct ReliabilityRow {
 /// - `ece`, the expected calibration error: `Σ_b (n_b / n) · |a_b − c_b|`
 /// - `unweighted_calibration_error`: the mean of `|a_b − c_b|` over the bins that are not empty
 /// - `maximum_calibration_error`: the largest `|a_b − c_b|`
+///
+/// Their standard errors over examples take as given on which side of the confidence the accuracy of
+/// a bin is, and which bin is the largest. Then the `ece` is a mean of `±(p − hit)`, and the others
+/// are made of such means within bins. Where gaps are no larger than chance they are too small.
 #[derive(Clone, Debug)]
 pub struct CalibrationBins {
     bins: Bins,
@@ -128,16 +134,28 @@ impl Metric for CalibrationBins {
     statistics_field!();
 
     fn scores(&self) -> Vec<Score> {
-        let rows = self.reliability();
-        let filled = rows.iter().filter(|row| row.count > 0.0);
-        let gaps: Vec<f64> = filled.map(|row| (row.accuracy - row.confidence).abs()).collect();
-        let unweighted = gaps.iter().sum::<f64>() / gaps.len() as f64;
-        // NaN, the start, loses against every number.
-        let maximum = gaps.iter().copied().fold(f64::NAN, f64::max);
+        let bins = || self.statistics.chunks_exact(PER_BIN).filter(|bin| bin[0] > 0.0);
+        let sum = |column: usize| bins().map(|bin| bin[column]).sum::<f64>();
+        let value = weighted_error(&self.statistics);
+        let ece = Estimate { value, error: standard_error(sum(0), value * sum(0), sum(3)) };
+        let gaps: Vec<Estimate> = bins()
+            .map(|bin| {
+                let gap = bin[1] - bin[2];
+                let error = standard_error(bin[0], gap, bin[3]);
+                Estimate { value: gap.abs() / bin[0], error }
+            })
+            .collect();
+        let filled = gaps.len() as f64;
+        let unweighted = Estimate {
+            value: gaps.iter().map(|gap| gap.value).sum::<f64>() / filled,
+            error: gaps.iter().map(|gap| gap.error.powi(2)).sum::<f64>().sqrt() / filled,
+        };
+        let none = Estimate { value: f64::NAN, error: f64::NAN };
+        let larger = |a: Estimate, b: &Estimate| if a.value >= b.value { a } else { *b };
         vec![
-            Score::new("ece", weighted_error(&self.statistics)),
-            Score::new("unweighted_calibration_error", unweighted),
-            Score::new("maximum_calibration_error", maximum),
+            ece.named("ece"),
+            unweighted.named("unweighted_calibration_error"),
+            gaps.iter().fold(none, larger).named("maximum_calibration_error"),
         ]
     }
 }
@@ -154,12 +172,13 @@ impl ClassificationMetric for CalibrationBins {
 
 /// `classwise_calibration_error`: the mean over classes c of the expected calibration error of
 /// `p_c` as the probability of "the label is c", every example counting in every class. Bins as in
-/// [`CalibrationBins`].
+/// [`CalibrationBins`]. The classes of an example depend on each other, so there is no standard error
+/// over examples.
 #[derive(Clone, Debug)]
 pub struct ClasswiseCalibration {
     classes: usize,
     bins: Bins,
-    /// `[classes, bins, 3]`
+    /// `[classes, bins, 4]`
     statistics: Vec<f64>,
 }
 
@@ -231,6 +250,23 @@ mod tests {
             accuracy: 1.0,
         };
         assert_eq!(rows[2], expected);
+    }
+
+    /// With all gaps on one side, the error is that of the mean of `p − hit`.
+    #[test]
+    fn standard_errors_are_those_of_means() {
+        let mut calibration = CalibrationBins::with_bins(2).unwrap();
+        let confidences = [0.75f32, 0.875, 1.0, 0.625];
+        let p: Vec<f32> = confidences.iter().flat_map(|p| [*p, 1.0 - p]).collect();
+        calibration.add(&p, &[1, 0, 0, 1]).unwrap();
+        // p − hit: 0.75, −0.125, 0, 0.625, all in one bin.
+        let terms = [0.75, -0.125, 0.0, 0.625f64];
+        let mean = terms.iter().sum::<f64>() / 4.0;
+        let variance = terms.iter().map(|t| (t - mean).powi(2)).sum::<f64>() / 3.0;
+        for score in calibration.scores() {
+            assert_close(score.value, mean, 1e-15);
+            assert_close(score.se_examples, (variance / 4.0).sqrt(), 1e-15);
+        }
     }
 
     #[test]

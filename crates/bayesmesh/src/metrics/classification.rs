@@ -1,5 +1,6 @@
 //! Scores of predictive probabilities, one mean over examples each.
 
+use super::row_mean::{Estimate, count_row, mean_over_rows, standard_error};
 use super::uncertainty::entropy;
 use super::{
     ClassificationBatch, ClassificationMetric, Metric, MetricError, Score, statistics_field,
@@ -8,6 +9,11 @@ use super::{
 /// Least probability the logarithm sees: the smallest normal `f32`, so that only a probability that
 /// underflowed is changed and no example costs more than 87.4 nats.
 const PROBABILITY_FLOOR: f32 = f32::MIN_POSITIVE;
+
+/// `ln p` with that floor, in nats; the log-density of a label of probability p.
+pub(crate) fn log_probability(p: f32) -> f64 {
+    f64::from(p.clamp(PROBABILITY_FLOOR, 1.0)).ln()
+}
 
 /// Class of the largest probability; the first of equal ones.
 pub(super) fn top_class(row: &[f32]) -> usize {
@@ -23,8 +29,8 @@ pub(super) fn top_class(row: &[f32]) -> usize {
 /// `accuracy`: the share of examples whose label is the top class, the first of equal ones.
 #[derive(Clone, Debug, Default)]
 pub struct Accuracy {
-    /// Examples, right ones.
-    statistics: [f64; 2],
+    /// Examples, twice, and the sum and sum of squares of their being right.
+    statistics: [f64; 4],
 }
 
 impl Accuracy {
@@ -38,16 +44,16 @@ impl Metric for Accuracy {
     statistics_field!();
 
     fn scores(&self) -> Vec<Score> {
-        let [count, right] = self.statistics;
-        vec![Score::new("accuracy", right / count)]
+        vec![mean_over_rows(&self.statistics, 0).named("accuracy")]
     }
 }
 
 impl ClassificationMetric for Accuracy {
     fn add_batch(&mut self, batch: &ClassificationBatch) -> Result<(), MetricError> {
-        let right = batch.rows().filter(|(row, label)| top_class(row) == *label).count();
-        self.statistics[0] += batch.len() as f64;
-        self.statistics[1] += right as f64;
+        for (row, label) in batch.rows() {
+            let right = f64::from(u8::from(top_class(row) == label));
+            count_row(&mut self.statistics, 1, &[right]);
+        }
         Ok(())
     }
 }
@@ -56,8 +62,8 @@ impl ClassificationMetric for Accuracy {
 /// that.
 #[derive(Clone, Debug, Default)]
 pub struct Nll {
-    /// Examples, Σ −ln p_y.
-    statistics: [f64; 2],
+    /// Examples, twice, and the sum and sum of squares of −ln p_y.
+    statistics: [f64; 4],
 }
 
 impl Nll {
@@ -71,17 +77,14 @@ impl Metric for Nll {
     statistics_field!();
 
     fn scores(&self) -> Vec<Score> {
-        let [count, sum] = self.statistics;
-        vec![Score::new("nll", sum / count)]
+        vec![mean_over_rows(&self.statistics, 0).named("nll")]
     }
 }
 
 impl ClassificationMetric for Nll {
     fn add_batch(&mut self, batch: &ClassificationBatch) -> Result<(), MetricError> {
         for (row, label) in batch.rows() {
-            let p = f64::from(row[label].clamp(PROBABILITY_FLOOR, 1.0));
-            self.statistics[0] += 1.0;
-            self.statistics[1] -= p.ln();
+            count_row(&mut self.statistics, 1, &[-log_probability(row[label])]);
         }
         Ok(())
     }
@@ -90,8 +93,8 @@ impl ClassificationMetric for Nll {
 /// `brier`: mean over examples of `Σ_c (p_c − [c = y])²`, in `[0, 2]`.
 #[derive(Clone, Debug, Default)]
 pub struct Brier {
-    /// Examples, sum of their scores.
-    statistics: [f64; 2],
+    /// Examples, twice, and the sum and sum of squares of their scores.
+    statistics: [f64; 4],
 }
 
 impl Brier {
@@ -105,19 +108,17 @@ impl Metric for Brier {
     statistics_field!();
 
     fn scores(&self) -> Vec<Score> {
-        let [count, sum] = self.statistics;
-        vec![Score::new("brier", sum / count)]
+        vec![mean_over_rows(&self.statistics, 0).named("brier")]
     }
 }
 
 impl ClassificationMetric for Brier {
     fn add_batch(&mut self, batch: &ClassificationBatch) -> Result<(), MetricError> {
         for (row, label) in batch.rows() {
-            self.statistics[0] += 1.0;
-            for (class, &p) in row.iter().enumerate() {
-                let truth = f64::from(u8::from(class == label));
-                self.statistics[1] += (f64::from(p) - truth).powi(2);
-            }
+            let truth = |class: usize| f64::from(u8::from(class == label));
+            let squares =
+                row.iter().enumerate().map(|(class, &p)| (f64::from(p) - truth(class)).powi(2));
+            count_row(&mut self.statistics, 1, &[squares.sum()]);
         }
         Ok(())
     }
@@ -127,8 +128,8 @@ impl ClassificationMetric for Brier {
 /// is, or is not, the label. A useful uncertainty is higher where the prediction is wrong.
 #[derive(Clone, Debug, Default)]
 pub struct EntropyByOutcome {
-    /// Right examples, sum of their entropies, wrong examples, sum of their entropies.
-    statistics: [f64; 4],
+    /// Right examples, sum and sum of squares of their entropies; the same of the wrong ones.
+    statistics: [f64; 6],
 }
 
 impl EntropyByOutcome {
@@ -142,20 +143,22 @@ impl Metric for EntropyByOutcome {
     statistics_field!();
 
     fn scores(&self) -> Vec<Score> {
-        let [right, right_sum, wrong, wrong_sum] = self.statistics;
-        vec![
-            Score::new("entropy_right", right_sum / right),
-            Score::new("entropy_wrong", wrong_sum / wrong),
-        ]
+        let mean = |at: usize| {
+            let [count, sum, squares] = std::array::from_fn(|i| self.statistics[at + i]);
+            Estimate { value: sum / count, error: standard_error(count, sum, squares) }
+        };
+        vec![mean(0).named("entropy_right"), mean(3).named("entropy_wrong")]
     }
 }
 
 impl ClassificationMetric for EntropyByOutcome {
     fn add_batch(&mut self, batch: &ClassificationBatch) -> Result<(), MetricError> {
         for (row, label) in batch.rows() {
-            let at = if top_class(row) == label { 0 } else { 2 };
+            let at = if top_class(row) == label { 0 } else { 3 };
+            let entropy = entropy(row);
             self.statistics[at] += 1.0;
-            self.statistics[at + 1] += entropy(row);
+            self.statistics[at + 1] += entropy;
+            self.statistics[at + 2] += entropy * entropy;
         }
         Ok(())
     }
@@ -186,6 +189,19 @@ mod tests {
         assert_close(score(&entropy, "entropy_right"), 0.75 * 2f64.ln(), 1e-15);
         let wrong = 0.75 * 2f64.ln() + 0.75 * (4f64 / 3.0).ln();
         assert_close(score(&entropy, "entropy_wrong"), wrong, 1e-15);
+    }
+
+    #[test]
+    fn standard_errors_are_those_of_means() {
+        let error = |metric: &dyn Metric| metric.scores()[0].se_examples;
+        // Two of three are right: √(2/3 · 1/3 / 2).
+        assert_close(error(&of(Accuracy::new())), (1.0f64 / 9.0).sqrt(), 1e-15);
+        // ln 2, ln 8 and 0, in units of ln 2: 1, 3, 0, with a variance of 7/3.
+        assert_close(error(&of(Nll::new())), 2f64.ln() * (7.0f64 / 9.0).sqrt(), 1e-15);
+        // Right are 1.5 ln 2 and 0; only one is wrong.
+        let entropy = of(EntropyByOutcome::new()).scores();
+        assert_close(entropy[0].se_examples, 0.75 * 2f64.ln(), 1e-15);
+        assert!(entropy[1].se_examples.is_nan());
     }
 
     #[test]

@@ -1,155 +1,237 @@
 //! The continuous ranked probability score: the distance of a predictive distribution function from
-//! the step at the target, `∫ (F(x) − [x ≥ y])² dx`. It is in the units of the target, and for a
-//! certain prediction it is the absolute error.
+//! the step at the target, `∫ (F(x) − [x ≥ y])² dx = E|X − y| − ½ E|X − X'|` with X and X' from F. It is
+//! in the units of the target, and for a certain prediction it is the absolute error.
 
 use std::f64::consts::PI;
+use std::ops::Range;
 
-use super::{
-    EnsembleBatch, EnsembleMetric, Metric, MetricError, RegressionBatch, RegressionMetric, Score,
-    normal, statistics_field,
-};
+use super::normal_table::NormalTable;
+use super::row_mean::{count_row, mean_over_rows};
+use super::{Metric, RegressionBatch, RegressionMetric, Score, statistics_field};
 
-/// CRPS of `N(target + error, std²)` at the target: with `z = |error| / σ`,
-/// `σ [ z (2Φ(z) − 1) + 2φ(z) − 1/√π ]`.
-///
-/// It is computed as `|error| (1 − 2Q(z)) + σ (2φ(z) − 1/√π)` with the upper tail `Q = 1 − Φ`, in
-/// which nothing overflows for a small σ; the limit at `σ = 0` is `|error|`.
-pub fn crps_gaussian(error: f64, std: f64) -> f64 {
-    let distance = error.abs();
-    if std == 0.0 {
-        return distance;
-    }
-    let z = distance / std;
-    distance * (1.0 - 2.0 * normal::upper_tail(z)) + std * (2.0 * normal::pdf(z) - 1.0 / PI.sqrt())
+/// Sums of `E|X_s − X_t|` over pairs of draws, every pair in both orders and each draw also with
+/// itself.
+pub(super) struct Pairs {
+    /// All of them.
+    pub sum: f64,
+    /// Those of a draw with itself.
+    pub same: f64,
+    /// The part that each group has.
+    pub groups: Vec<GroupPairs>,
 }
 
-/// CRPS of the S draws of one example, `mean_s |x_s − y| − Σ_ij |x_i − x_j| / (2 D)`, for `D = S²`
-/// (the empirical distribution of the draws) and for `D = S (S − 1)` (fair: its expectation is the
-/// score of the distribution they are drawn from; NaN for one draw). Sorts the draws.
-///
-/// In ascending order `½ Σ_ij |x_i − x_j| = Σ_k (2k − S + 1) x_k`, k from 0: O(S log S).
-pub fn crps_ensemble(draws: &mut [f32], target: f32) -> (f64, f64) {
-    draws.sort_unstable_by(f32::total_cmp);
-    let count = draws.len() as f64;
-    let (mut distance, mut spread) = (0.0, 0.0);
-    for (k, &x) in draws.iter().enumerate() {
-        // The spread does not change by a shift; that to the target avoids cancellation.
-        let x = f64::from(x) - f64::from(target);
-        distance += x.abs();
-        spread += (2.0 * k as f64 - count + 1.0) * x;
-    }
-    let distance = distance / count;
-    (distance - spread / (count * count), distance - spread / (count * (count - 1.0)))
+/// Pairs of the draws of a group.
+#[derive(Clone, Copy, Default)]
+pub(super) struct GroupPairs {
+    /// With all draws.
+    pub with_all: f64,
+    /// With draws of the same group.
+    pub within: f64,
+    /// With themselves.
+    pub same: f64,
 }
 
-/// `crps_gaussian`: mean over examples of [`crps_gaussian`].
-#[derive(Clone, Debug, Default)]
-pub struct CrpsGaussian {
-    /// Examples, sum of their scores.
-    statistics: [f64; 2],
+/// Sums over pairs of `N(m_s, v_s)`; of steps where there are no variances. The groups are those of
+/// consecutive draws, or none; `room` is overwritten.
+pub(super) fn pairs(
+    means: &[f64],
+    variances: &[f64],
+    groups: &[Range<usize>],
+    room: &mut [Vec<f64>; 2],
+) -> Pairs {
+    let all = std::slice::from_ref(&(0..means.len())).to_vec();
+    let parts = if groups.is_empty() { &all[..] } else { groups };
+    let sums = match variances.is_empty() {
+        true => pairs_of_steps(means, parts),
+        false => pairs_of_gaussians(means, variances, parts, room),
+    };
+    let total = |pick: fn(&GroupPairs) -> f64| sums.iter().map(pick).sum();
+    Pairs { sum: total(|g| g.with_all), same: total(|g| g.same), groups: sums }
 }
 
-impl CrpsGaussian {
-    /// No examples yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
-impl Metric for CrpsGaussian {
-    statistics_field!();
-
-    fn scores(&self) -> Vec<Score> {
-        let [count, sum] = self.statistics;
-        vec![Score::new("crps_gaussian", sum / count)]
-    }
-}
-
-impl RegressionMetric for CrpsGaussian {
-    fn add_batch(&mut self, batch: &RegressionBatch) {
-        for (error, std) in batch.errors() {
-            self.statistics[0] += 1.0;
-            self.statistics[1] += crps_gaussian(error, std);
+/// Pair by pair: `E|X_s − X_t| = √v g(|m_s − m_t|/√v)` with `v = v_s + v_t` and g as in [`NormalTable`].
+fn pairs_of_gaussians(
+    means: &[f64],
+    variances: &[f64],
+    groups: &[Range<usize>],
+    [distances, stds]: &mut [Vec<f64>; 2],
+) -> Vec<GroupPairs> {
+    let table = NormalTable::get();
+    let mut sums = vec![GroupPairs::default(); groups.len()];
+    let draws = means.len();
+    let shared = variances.iter().all(|variance| *variance == variances[0]);
+    let (shared_std, inverse) = ((2.0 * variances[0]).sqrt(), 1.0 / (2.0 * variances[0]).sqrt());
+    for (own, group) in groups.iter().enumerate() {
+        for s in group.clone() {
+            let others = s + 1..draws;
+            for (distance, mean) in distances[others.clone()].iter_mut().zip(&means[others.clone()])
+            {
+                *distance = (mean - means[s]).abs();
+            }
+            if !shared {
+                let stds = stds[others.clone()].iter_mut();
+                for (std, variance) in stds.zip(&variances[others]) {
+                    *std = (variance + variances[s]).sqrt();
+                }
+            }
+            let same = 2.0 * (variances[s] / PI).sqrt();
+            sums[own].with_all += same;
+            sums[own].within += same;
+            sums[own].same += same;
+            for (other, range) in groups.iter().enumerate().skip(own) {
+                let range = range.start.max(s + 1)..range.end;
+                let distances = distances[range.clone()].iter();
+                let sum: f64 = match shared {
+                    true => distances.map(|&d| table.absolute(d, d * inverse, shared_std)).sum(),
+                    false => distances
+                        .zip(&stds[range])
+                        .map(|(&d, &std)| table.absolute(d, d / std, std))
+                        .sum(),
+                };
+                sums[own].with_all += sum;
+                sums[other].with_all += sum;
+                if own == other {
+                    sums[own].within += 2.0 * sum;
+                }
+            }
         }
     }
+    sums
 }
 
-/// `crps_ensemble` and `crps_ensemble_fair`: mean over examples of the two values of
-/// [`crps_ensemble`]. The fair one is NaN if any example had only one draw.
+/// From sorted draws in O(S log S): `Σ_t |x_i − x_t|` of the i-th smallest, counted from 0, is
+/// `i x_i − Σ_(t<i) x_t + Σ_(t>i) x_t − (S − 1 − i) x_i`.
+fn pairs_of_steps(means: &[f64], groups: &[Range<usize>]) -> Vec<GroupPairs> {
+    let mut sums = vec![GroupPairs::default(); groups.len()];
+    let labelled = groups.iter().enumerate();
+    let mut sorted: Vec<(f64, usize)> =
+        labelled.flat_map(|(g, range)| means[range.clone()].iter().map(move |&x| (x, g))).collect();
+    sorted.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+    // Distances do not change by a shift; that to the smallest avoids cancellation.
+    let smallest = sorted[0].0;
+    sorted.iter_mut().for_each(|(x, _)| *x -= smallest);
+    let total: f64 = sorted.iter().map(|(x, _)| x).sum();
+    let mut below = 0.0;
+    // Of each group, how many draws are below and their sum.
+    let mut own_below = vec![(0.0, 0.0); groups.len()];
+    for (i, &(x, group)) in sorted.iter().enumerate() {
+        let (left, right) = (i as f64, (sorted.len() - 1 - i) as f64);
+        sums[group].with_all += left * x - below + (total - below - x) - right * x;
+        let (count, sum) = &mut own_below[group];
+        sums[group].within += 2.0 * (*count * x - *sum);
+        *count += 1.0;
+        *sum += x;
+        below += x;
+    }
+    sums
+}
+
+/// The CRPS of the mixture of all draws:
+///
+/// - `crps`: mean over rows and outputs of `∫ (F(x) − [x ≥ y])² dx`, F being the mixture of the draws
+/// - `crps_fair`: what it would be with infinitely many draws, without bias: pairs of a draw with
+///   itself are left out. NaN for one draw.
 #[derive(Clone, Debug, Default)]
-pub struct CrpsEnsemble {
-    /// Examples, sum of their scores, sum of their fair scores.
-    statistics: [f64; 3],
+pub struct Crps {
+    /// Rows, cells, and for each score the sum and the sum of squares of the rows' sums.
+    statistics: [f64; 6],
 }
 
-impl CrpsEnsemble {
+impl Crps {
     /// No examples yet.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-impl Metric for CrpsEnsemble {
+impl Metric for Crps {
     statistics_field!();
 
     fn scores(&self) -> Vec<Score> {
-        let [count, sum, fair] = self.statistics;
         vec![
-            Score::new("crps_ensemble", sum / count),
-            Score::new("crps_ensemble_fair", fair / count),
+            mean_over_rows(&self.statistics, 0).named("crps"),
+            mean_over_rows(&self.statistics, 1).named("crps_fair"),
         ]
     }
 }
 
-impl EnsembleMetric for CrpsEnsemble {
-    fn add_batch(&mut self, batch: &EnsembleBatch) -> Result<(), MetricError> {
-        batch.for_each(|draws, target| {
-            let (score, fair) = crps_ensemble(draws, target);
-            self.statistics[0] += 1.0;
-            self.statistics[1] += score;
-            self.statistics[2] += fair;
-        });
-        Ok(())
+impl RegressionMetric for Crps {
+    fn add_batch(&mut self, batch: &RegressionBatch) {
+        for row in batch.rows() {
+            let crps = row.iter().map(|cell| cell.crps).sum();
+            let fair = row.iter().map(|cell| cell.crps_fair).sum();
+            count_row(&mut self.statistics, row.len(), &[crps, fair]);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::testing::{Lcg, assert_close, assert_merges, score};
+    use super::super::{MixtureBatch, normal};
     use super::*;
 
-    /// `∫ (Φ((x − error)/std) − [x ≥ 0])² dx` by the midpoint rule on both sides of the step.
-    fn integral(error: f64, std: f64) -> f64 {
+    fn of(means: &[f32], variances: &[f32], truth: f32) -> (f64, f64) {
+        let mut metric = Crps::new();
+        metric.add(&MixtureBatch::new(means, variances, &[truth], means.len(), 1).unwrap());
+        (score(&metric, "crps"), score(&metric, "crps_fair"))
+    }
+
+    /// `∫ (F(x) − [x ≥ y])² dx` by the midpoint rule on both sides of the step.
+    fn integral(means: &[f32], variances: &[f32], truth: f64) -> f64 {
         let n = 40_000;
-        let (low, high) = ((error - 9.0 * std).min(0.0), (error + 9.0 * std).max(0.0));
+        let components = || {
+            let pairs = means.iter().zip(variances);
+            pairs.map(|(&m, &v)| (f64::from(m), f64::from(v).sqrt()))
+        };
+        let low = components().map(|(m, s)| m - 9.0 * s).fold(truth, f64::min);
+        let high = components().map(|(m, s)| m + 9.0 * s).fold(truth, f64::max);
+        let cdf = |x: f64| {
+            components().map(|(m, s)| normal::cdf((x - m) / s)).sum::<f64>() / means.len() as f64
+        };
         let side = |a: f64, b: f64, step: f64| {
-            let h = (b - a) / n as f64;
-            let at = |i: i32| normal::cdf((a + h * (f64::from(i) + 0.5) - error) / std) - step;
+            let h = (b - a) / f64::from(n);
+            let at = |i: i32| cdf(a + h * (f64::from(i) + 0.5)) - step;
             (0..n).map(|i| at(i).powi(2)).sum::<f64>() * h
         };
-        side(low, 0.0, 0.0) + side(0.0, high, 1.0)
+        side(low, truth, 0.0) + side(truth, high, 1.0)
     }
 
     #[test]
-    fn gaussian_is_its_integral() {
-        for std in [0.1, 1.0, 3.0] {
-            for error in [-2.0, -0.5, 0.0, 0.01, 1.0, 2.5] {
-                assert_close(crps_gaussian(error, std), integral(error, std), 2e-7);
+    fn a_mixture_has_the_score_of_its_integral() {
+        let mut lcg = Lcg(7);
+        for (draws, shared) in [(1, false), (2, false), (5, false), (5, true), (9, true)] {
+            let means: Vec<f32> = (0..draws).map(|_| (2.0 * lcg.normal()) as f32).collect();
+            let variances: Vec<f32> = match shared {
+                true => vec![0.37; draws],
+                false => (0..draws).map(|_| (lcg.normal()).exp() as f32).collect(),
+            };
+            for truth in [-3.0, 0.125, 2.5] {
+                let exact = integral(&means, &variances, f64::from(truth));
+                assert_close(of(&means, &variances, truth).0, exact, 3e-7);
             }
         }
     }
 
+    /// The closed form of one Gaussian, `σ [z (2Φ(z) − 1) + 2φ(z) − 1/√π]`.
     #[test]
-    fn gaussian_has_its_limits() {
-        assert_eq!(crps_gaussian(-2.0, 0.0), 2.0);
-        assert_eq!(crps_gaussian(0.0, 0.0), 0.0);
-        // Far from the target it is |error| − σ/√π, also where z overflows.
-        assert_close(crps_gaussian(1e6, 1.0), 1e6 - 1.0 / PI.sqrt(), 1e-9);
-        assert_eq!(crps_gaussian(1e20, 1e-300), 1e20);
-        assert_close(crps_gaussian(0.0, 1.0), 2.0 * normal::pdf(0.0) - 1.0 / PI.sqrt(), 1e-15);
+    fn one_draw_has_the_score_of_its_gaussian() {
+        for std in [0.25, 1.0, 4.0] {
+            for z in [-9.0, -2.0, -0.5, 0.0, 0.0078125, 1.0, 3.0] {
+                let bracket = z * (2.0 * normal::cdf(z) - 1.0) + 2.0 * normal::pdf(z);
+                let exact = std * (bracket - 1.0 / PI.sqrt());
+                let (crps, fair) = of(&[0.0], &[(std * std) as f32], (std * z) as f32);
+                assert_close(crps, exact, 1e-12);
+                assert!(fair.is_nan());
+            }
+        }
+        // A certain prediction has its absolute error, and so has one that is nearly certain.
+        assert_eq!(of(&[1.0], &[0.0], 3.0).0, 2.0);
+        assert_eq!(of(&[1.0], &[], 1.0).0, 0.0);
+        assert_close(of(&[1e20], &[1e-30], 0.0).0, f64::from(1e20f32), 1e-12);
     }
 
-    /// The definition, O(S²).
+    /// The definition for steps, O(S²).
     fn pairwise(draws: &[f32], target: f32, fair: bool) -> f64 {
         let s = draws.len() as f64;
         let gap = |a: f32, b: f32| (f64::from(a) - f64::from(b)).abs();
@@ -159,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn ensemble_is_its_definition() {
+    fn draws_without_noise_have_the_score_of_their_steps() {
         let mut lcg = Lcg(7);
         for draws in [1, 2, 3, 16, 101] {
             let mut x: Vec<f32> = (0..draws).map(|_| 1000.0 + lcg.normal() as f32).collect();
@@ -167,64 +249,49 @@ mod tests {
             x[0] = 1000.5;
             x[draws / 2] = 1000.5;
             for target in [1000.5, 998.25, 1003.0] {
-                let expected = (pairwise(&x, target, false), pairwise(&x, target, true));
-                let (score, fair) = crps_ensemble(&mut x.clone(), target);
-                assert_close(score, expected.0, 1e-11);
-                if draws > 1 {
-                    assert_close(fair, expected.1, 1e-11);
-                } else {
-                    assert!(fair.is_nan());
+                let exact = (pairwise(&x, target, false), pairwise(&x, target, true));
+                // Without noise, with zeros, and with next to none, pair by pair.
+                for variances in [vec![], vec![0.0; draws], vec![1e-30; draws]] {
+                    let (crps, fair) = of(&x, &variances, target);
+                    assert_close(crps, exact.0, 1e-10);
+                    assert!(if draws > 1 { (fair - exact.1).abs() < 1e-10 } else { fair.is_nan() });
                 }
             }
         }
-    }
-
-    #[test]
-    fn ensemble_is_the_integral_of_the_empirical_distribution() {
         // Draws 0, 1, 3 and target 2: F = 1/3 on (0,1), 2/3 on (1,2); 1 − F = 1/3 on (2,3).
-        let (score, _) = crps_ensemble(&mut [3.0, 0.0, 1.0], 2.0);
-        assert_close(score, (1.0 + 4.0 + 1.0) / 9.0, 1e-15);
+        assert_close(of(&[3.0, 0.0, 1.0], &[], 2.0).0, (1.0 + 4.0 + 1.0) / 9.0, 1e-15);
+    }
+
+    /// Draws of which some have noise and some have none.
+    #[test]
+    fn steps_and_gaussians_mix() {
+        let (steps, _) = of(&[0.0, 1.0], &[0.0, 1e-12], 0.25);
+        assert_close(steps, pairwise(&[0.0, 1.0], 0.25, false), 1e-6);
+        let (mixed, _) = of(&[0.0, 1.0], &[0.0, 0.5], 0.25);
+        let near = integral(&[0.0, 1.0], &[1e-10, 0.5], 0.25);
+        assert_close(mixed, near, 1e-4);
     }
 
     #[test]
-    fn the_fair_score_of_few_draws_is_the_gaussian_score() {
+    fn the_fair_score_of_few_draws_is_that_of_many() {
         let (n, mut lcg) = (40_000, Lcg(8));
         let draws: Vec<f32> = (0..4 * n).map(|_| lcg.normal() as f32).collect();
-        let mut ensemble = CrpsEnsemble::new();
-        ensemble.add(&draws, &vec![0.5; n]).unwrap();
+        let mut ensemble = Crps::new();
+        ensemble.add(&MixtureBatch::new(&draws, &[], &vec![0.5; n], 4, 1).unwrap());
         // A score's standard deviation is below 0.5, so the mean's standard error is below 0.0025.
-        let exact = crps_gaussian(0.5, 1.0);
-        assert_close(score(&ensemble, "crps_ensemble_fair"), exact, 4.0 * 0.0025);
+        let (exact, _) = of(&[0.0], &[1.0], 0.5);
+        assert_close(score(&ensemble, "crps_fair"), exact, 4.0 * 0.0025);
         // The other is larger by E|x − x'| (1/S) / 2 = 1/(S √π).
         let biased = exact + 0.25 / PI.sqrt();
-        assert_close(score(&ensemble, "crps_ensemble"), biased, 4.0 * 0.0025);
-    }
-
-    #[test]
-    fn invalid_batches_change_nothing() {
-        let mut ensemble = CrpsEnsemble::new();
-        ensemble.add(&[0.0, 1.0], &[0.5]).unwrap();
-        let before = ensemble.statistics().to_vec();
-        assert!(ensemble.add(&[0.0, 1.0, f32::NAN, 0.0], &[0.5, 0.5]).is_err());
-        assert!(ensemble.add(&[0.0, 1.0, 0.0], &[0.5, 0.5]).is_err());
-        assert!(ensemble.add(&[0.0, 1.0], &[0.5, f32::INFINITY]).is_err());
-        assert_eq!(ensemble.statistics(), before);
-        let mut gaussian = CrpsGaussian::new();
-        gaussian.add(&[0.0], &[1.0], &[0.5]).unwrap();
-        let before = gaussian.statistics().to_vec();
-        assert!(gaussian.add(&[0.0, 0.0], &[1.0, -1.0], &[0.5, 0.5]).is_err());
-        assert_eq!(gaussian.statistics(), before);
+        assert_close(score(&ensemble, "crps"), biased, 4.0 * 0.0025);
     }
 
     #[test]
     fn parts_merge() {
         let [mean, std, target] = Lcg(9).regression(100);
-        assert_merges(100, CrpsGaussian::new, |metric, rows| {
-            metric.add(&mean[rows.clone()], &std[rows.clone()], &target[rows]).unwrap();
-        });
-        assert_merges(100, CrpsEnsemble::new, |metric, rows| {
+        assert_merges(100, Crps::new, |metric, rows| {
             let draws = [&mean[rows.clone()], &std[rows.clone()]].concat();
-            metric.add(&draws, &target[rows]).unwrap();
+            metric.add(&MixtureBatch::new(&draws, &[], &target[rows], 2, 1).unwrap());
         });
     }
 }

@@ -45,10 +45,10 @@ pub enum MetricError {
         /// The value.
         value: f32,
     },
-    /// A standard deviation is negative or not finite.
-    #[error("standard deviation {value} at index {index} is negative or not finite")]
-    Std {
-        /// Position of the example.
+    /// A variance is negative or not finite.
+    #[error("variance {value} at index {index} is negative or not finite")]
+    Variance {
+        /// Position in that input.
         index: usize,
         /// The value.
         value: f32,

@@ -1,11 +1,11 @@
 //! The metrics of a family together, as an evaluation loop uses them.
 
+use super::batch::check_count;
 use super::{
-    Accuracy, Brier, CalibrationBins, ClassificationBatch, ClassificationMetric,
-    ClasswiseCalibration, Coverage, CrpsEnsemble, CrpsGaussian, EnsembleBatch, EnsembleMetric,
-    EntropyByOutcome, GaussianNll, Metric, MetricError, MetricSet, Nll, PitHistogram, PointError,
-    RankHistogram, RegressionBatch, RegressionCalibration, RegressionMetric, Sharpness,
-    SpreadSkill,
+    Accuracy, Brier, ByOutput, CalibrationBins, ClassificationBatch, ClassificationMetric,
+    ClasswiseCalibration, Coverage, Crps, EntropyByOutcome, Metric, MetricError, MetricSet,
+    MixtureBatch, MixtureNll, Nll, PitHistogram, PointError, RankHistogram, RegressionBatch,
+    RegressionCalibration, RegressionMetric, Sharpness, SpreadSkill,
 };
 
 /// All metrics of class predictions.
@@ -40,6 +40,11 @@ impl ClassificationScores {
         }
     }
 
+    /// Number of classes.
+    pub fn classes(&self) -> usize {
+        self.classes
+    }
+
     /// Adds examples to every metric; changes none if they are invalid.
     ///
     /// # Shapes
@@ -47,14 +52,22 @@ impl ClassificationScores {
     /// - `probabilities`: `[rows, classes]`, row-major, the mean over all draws
     /// - `labels`: `[rows]`
     pub fn add(&mut self, probabilities: &[f32], labels: &[usize]) -> Result<(), MetricError> {
-        let batch = ClassificationBatch::new(probabilities, labels)?;
-        batch.expect_classes(self.classes)?;
-        self.accuracy.add_batch(&batch)?;
-        self.nll.add_batch(&batch)?;
-        self.brier.add_batch(&batch)?;
-        self.calibration.add_batch(&batch)?;
-        self.classwise.add_batch(&batch)?;
-        self.entropy.add_batch(&batch)
+        self.add_batch(&ClassificationBatch::new(probabilities, labels)?)
+    }
+
+    /// Adds a checked batch to every metric; changes none if it has other classes.
+    pub fn add_batch(&mut self, batch: &ClassificationBatch) -> Result<(), MetricError> {
+        self.expect_classes(batch)?;
+        self.accuracy.add_batch(batch)?;
+        self.nll.add_batch(batch)?;
+        self.brier.add_batch(batch)?;
+        self.calibration.add_batch(batch)?;
+        self.classwise.add_batch(batch)?;
+        self.entropy.add_batch(batch)
+    }
+
+    pub(super) fn expect_classes(&self, batch: &ClassificationBatch) -> Result<(), MetricError> {
+        batch.expect_classes(self.classes)
     }
 }
 
@@ -82,118 +95,116 @@ impl MetricSet for ClassificationScores {
     }
 }
 
-/// All metrics of predictions of numbers: of their mean and std and, if there are draws, of these.
+/// All metrics of predictions of numbers.
 #[derive(Clone, Debug)]
 pub struct RegressionScores {
-    draws: usize,
+    outputs: usize,
     /// Errors of the mean.
     pub error: PointError,
-    /// Gaussian negative log-likelihood.
-    pub nll: GaussianNll,
-    /// Coverage of the Gaussian intervals.
+    /// Negative log-density.
+    pub nll: MixtureNll,
+    /// Continuous ranked probability score.
+    pub crps: Crps,
+    /// Coverage of central intervals.
     pub coverage: Coverage,
     /// Regression calibration error, with the calibration curve.
     pub calibration: RegressionCalibration,
     /// Width of the predictions.
     pub sharpness: Sharpness,
-    /// Gaussian continuous ranked probability score.
-    pub crps_gaussian: CrpsGaussian,
     /// Histogram of the probability integral transform.
     pub pit: PitHistogram,
     /// Spread against error, with the spread–skill curve.
     pub spread_skill: SpreadSkill,
-    /// Continuous ranked probability score of the draws.
-    pub crps_ensemble: CrpsEnsemble,
-    /// Histogram of the ranks among the draws.
+    /// Histogram of the ranks among the draws, where these have no noise.
     pub ranks: RankHistogram,
+    /// Error and width of each output.
+    pub by_output: ByOutput,
 }
 
 impl RegressionScores {
-    /// For predictions of that many draws; 0 for a mean and std that do not come from draws, or
-    /// whose draws are not at hand: the metrics of draws are then left out.
-    pub fn new(draws: usize) -> Self {
+    /// For examples of so many outputs, predicted with so many draws.
+    pub fn new(outputs: usize, draws: usize) -> Self {
         Self {
-            draws,
+            outputs,
             error: PointError::new(),
-            nll: GaussianNll::new(),
+            nll: MixtureNll::new(),
+            crps: Crps::new(),
             coverage: Coverage::new(),
             calibration: RegressionCalibration::new(),
             sharpness: Sharpness::new(),
-            crps_gaussian: CrpsGaussian::new(),
             pit: PitHistogram::new(),
-            spread_skill: SpreadSkill::new(draws),
-            crps_ensemble: CrpsEnsemble::new(),
+            spread_skill: SpreadSkill::new(),
             ranks: RankHistogram::new(draws),
+            by_output: ByOutput::new(outputs),
         }
     }
 
-    /// Adds examples to every metric; changes none if they are invalid.
-    ///
-    /// # Shapes
-    ///
-    /// - `mean`, `std` (total predictive), `target`: `[n]`
-    /// - `draws`: `[S, n]`, row-major, with S as given to [`new`](RegressionScores::new)
-    pub fn add(
-        &mut self,
-        mean: &[f32],
-        std: &[f32],
-        target: &[f32],
-        draws: &[f32],
-    ) -> Result<(), MetricError> {
-        let batch = RegressionBatch::new(mean, std, target)?;
-        if self.draws == 0 {
-            super::batch::check_count("draws", draws.len(), 0)?;
-        } else {
-            let ensemble = EnsembleBatch::new(draws, target)?;
-            ensemble.expect_draws(self.draws)?;
-            self.crps_ensemble.add_batch(&ensemble)?;
-            self.ranks.add_batch(&ensemble)?;
-        }
-        self.error.add_batch(&batch);
-        self.nll.add_batch(&batch);
-        self.coverage.add_batch(&batch);
-        self.calibration.add_batch(&batch);
-        self.sharpness.add_batch(&batch);
-        self.crps_gaussian.add_batch(&batch);
-        self.pit.add_batch(&batch);
-        self.spread_skill.add_batch(&batch);
+    /// Outputs of an example.
+    pub fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    /// With intervals at other levels than [`Coverage::LEVELS`].
+    pub fn with_levels(mut self, levels: &[f64]) -> Result<Self, MetricError> {
+        self.coverage = Coverage::at_levels(levels)?;
+        Ok(self)
+    }
+
+    /// Adds examples to every metric; changes none if they have another number of outputs.
+    pub fn add(&mut self, mixtures: &MixtureBatch) -> Result<(), MetricError> {
+        self.expect_outputs(mixtures.outputs())?;
+        self.add_batch(&mixtures.scored(0..mixtures.rows()));
         Ok(())
+    }
+
+    /// Adds examples whose outputs have been counted.
+    pub(super) fn add_batch(&mut self, batch: &RegressionBatch) {
+        self.error.add_batch(batch);
+        self.nll.add_batch(batch);
+        self.crps.add_batch(batch);
+        self.coverage.add_batch(batch);
+        self.calibration.add_batch(batch);
+        self.sharpness.add_batch(batch);
+        self.pit.add_batch(batch);
+        self.spread_skill.add_batch(batch);
+        self.ranks.add_batch(batch);
+        self.by_output.add_batch(batch);
+    }
+
+    pub(super) fn expect_outputs(&self, outputs: usize) -> Result<(), MetricError> {
+        check_count("outputs of an example", outputs, self.outputs)
     }
 }
 
 impl MetricSet for RegressionScores {
     fn metrics(&self) -> Vec<&dyn Metric> {
-        let mut metrics: Vec<&dyn Metric> = vec![
+        vec![
             &self.error,
             &self.nll,
+            &self.crps,
             &self.coverage,
             &self.calibration,
             &self.sharpness,
-            &self.crps_gaussian,
             &self.pit,
             &self.spread_skill,
-        ];
-        if self.draws > 0 {
-            metrics.extend([&self.crps_ensemble as &dyn Metric, &self.ranks]);
-        }
-        metrics
+            &self.ranks,
+            &self.by_output,
+        ]
     }
 
     fn metrics_mut(&mut self) -> Vec<&mut dyn Metric> {
-        let mut metrics: Vec<&mut dyn Metric> = vec![
+        vec![
             &mut self.error,
             &mut self.nll,
+            &mut self.crps,
             &mut self.coverage,
             &mut self.calibration,
             &mut self.sharpness,
-            &mut self.crps_gaussian,
             &mut self.pit,
             &mut self.spread_skill,
-        ];
-        if self.draws > 0 {
-            metrics.extend([&mut self.crps_ensemble as &mut dyn Metric, &mut self.ranks]);
-        }
-        metrics
+            &mut self.ranks,
+            &mut self.by_output,
+        ]
     }
 }
 
@@ -207,6 +218,11 @@ mod tests {
         assert_eq!(left.len(), right.len());
         for (a, b) in left.iter().zip(right) {
             assert_eq!(a.name, b.name);
+            // With noise there are no ranks.
+            if b.name == "rank_deviation" {
+                assert!(a.value.is_nan() && b.value.is_nan());
+                continue;
+            }
             assert!(b.value.is_finite(), "{b:?}");
             assert_close(a.value, b.value, 1e-12 * b.value.abs().max(1.0));
         }
@@ -224,16 +240,17 @@ mod tests {
             "accuracy nll brier ece unweighted_calibration_error maximum_calibration_error \
              classwise_calibration_error entropy_right entropy_wrong"
         );
-        let regression = names(&RegressionScores::new(4));
+        let regression = names(&RegressionScores::new(2, 4));
         assert_eq!(
             regression.join(" "),
-            "mse rmse mae bias gaussian_nll coverage_50 coverage_80 coverage_90 coverage_95 mace \
-             mean_std interval_width_90 crps_gaussian pit_deviation spread skill \
-             spread_skill_ratio crps_ensemble crps_ensemble_fair rank_deviation"
+            "mse rmse mae bias nll crps crps_fair coverage_50 coverage_80 coverage_90 coverage_95 \
+             mace mean_std pit_deviation spread skill spread_skill_ratio rank_deviation"
         );
         let unique: std::collections::HashSet<&String> = regression.iter().collect();
         assert_eq!(unique.len(), regression.len());
-        assert_eq!(names(&RegressionScores::new(0)), regression[..17]);
+        let other = RegressionScores::new(2, 4).with_levels(&[0.995]).unwrap();
+        assert!(names(&other).contains(&"coverage_99.5".to_owned()));
+        assert!(RegressionScores::new(2, 4).with_levels(&[1.0]).is_err());
     }
 
     #[test]
@@ -252,15 +269,16 @@ mod tests {
 
         let [mean, std, target] = Lcg(18).regression(90);
         let add = |rows: std::ops::Range<usize>| {
-            let mut set = RegressionScores::new(2);
+            let mut set = RegressionScores::new(2, 2);
             let (mean, std) = (&mean[rows.clone()], &std[rows.clone()]);
-            set.add(mean, std, &target[rows], &[mean, std].concat()).unwrap();
+            let (draws, noise) = ([mean, std].concat(), [std, std].concat());
+            set.add(&MixtureBatch::new(&draws, &noise, &target[rows], 2, 2).unwrap()).unwrap();
             set
         };
         let mut left = add(0..20);
         left.merge(&add(20..90)).unwrap();
         assert_same(&left.scores(), &add(0..90).scores());
-        assert!(left.merge(&RegressionScores::new(3)).is_err());
+        assert!(left.merge(&RegressionScores::new(2, 3)).is_err());
         assert!(left.set_statistics(&[0.0]).is_err());
         assert_same(&left.scores(), &add(0..90).scores());
     }
@@ -274,17 +292,46 @@ mod tests {
         assert!(set.add(&[0.5, 0.5, 0.5, 0.5], &[0, 2]).is_err());
         assert_eq!(set.statistics(), before);
 
-        let mut set = RegressionScores::new(2);
-        set.add(&[0.5], &[0.5], &[0.0], &[0.0, 1.0]).unwrap();
+        let mut set = RegressionScores::new(1, 2);
+        set.add(&MixtureBatch::new(&[0.0, 1.0], &[1.0; 2], &[0.5], 2, 1).unwrap()).unwrap();
         let before = set.statistics();
-        assert!(set.add(&[0.5], &[0.5], &[0.0], &[0.0, 1.0, 2.0]).is_err());
-        assert!(set.add(&[0.5], &[0.5], &[0.0], &[0.0, f32::NAN]).is_err());
-        assert!(set.add(&[0.5], &[-0.5], &[0.0], &[0.0, 1.0]).is_err());
-        assert!(set.add(&[0.5], &[0.5], &[0.0], &[]).is_err());
+        let other = MixtureBatch::new(&[0.0; 4], &[], &[0.5; 2], 2, 2).unwrap();
+        assert!(set.add(&other).is_err());
         assert_eq!(set.statistics(), before);
+    }
 
-        let mut set = RegressionScores::new(0);
-        assert!(set.add(&[0.5], &[0.5], &[0.0], &[1.0]).is_err());
-        set.add(&[0.5], &[0.5], &[0.0], &[]).unwrap();
+    #[test]
+    fn a_mixture_names_what_is_wrong() {
+        let error = |m: &[f32], v: &[f32], y: &[f32], draws, outputs| {
+            MixtureBatch::new(m, v, y, draws, outputs).unwrap_err()
+        };
+        assert_eq!(
+            error(&[0.0], &[], &[0.0, 1.0], 1, 1),
+            MetricError::Count { what: "predicted values", expected: 2, actual: 1 }
+        );
+        assert_eq!(
+            error(&[0.0, 1.0], &[1.0], &[0.0, 1.0], 1, 1),
+            MetricError::Count { what: "noise variances", expected: 2, actual: 1 }
+        );
+        assert!(matches!(
+            error(&[0.0; 3], &[], &[0.0; 3], 1, 2),
+            MetricError::Count { what: "true values of whole rows", .. }
+        ));
+        assert_eq!(
+            error(&[0.0], &[-1.0], &[0.0], 1, 1),
+            MetricError::Variance { index: 0, value: -1.0 }
+        );
+        assert!(matches!(
+            error(&[f32::NAN], &[], &[0.0], 1, 1),
+            MetricError::NotFinite { what: "prediction", index: 0, .. }
+        ));
+        assert!(matches!(
+            error(&[0.0], &[], &[f32::INFINITY], 1, 1),
+            MetricError::NotFinite { what: "true value", .. }
+        ));
+        assert!(matches!(
+            error(&[], &[], &[], 0, 1),
+            MetricError::Setting { setting: "draws", .. }
+        ));
     }
 }

@@ -1,10 +1,7 @@
 //! Where targets fall in their predictive distributions: flat if the predictions are calibrated,
 //! U-shaped if they are too narrow, a dome if too wide, a slope if biased.
 
-use super::{
-    EnsembleBatch, EnsembleMetric, Metric, MetricError, RegressionBatch, RegressionMetric, Score,
-    normal, statistics_field,
-};
+use super::{Metric, MetricError, RegressionBatch, RegressionMetric, Score, statistics_field};
 
 /// Distance of a histogram from the flat one, `Σ_b |n_b/n − 1/bins|`, in `[0, 2)`. Calibrated
 /// predictions leave about `√(2 bins / (π n))` of noise.
@@ -13,11 +10,12 @@ fn deviation(counts: &[f64]) -> f64 {
     counts.iter().map(|count| (count / total - flat).abs()).sum()
 }
 
-/// Histogram of the probability integral transform `u = Φ((target − mean) / std)` in equal bins
-/// `[i/b, (i+1)/b)`, the last one closed; 20 by default. At `std = 0`, u is 0 or 1 as the target is
-/// below or above the mean, and ½ on it.
+/// Histogram of the probability integral transform `u = F(y)`, the probability that the mixture
+/// gives to values below the truth, in equal bins `[i/b, (i+1)/b)`, the last one closed; 20 by
+/// default. The draws of a prediction without noise are steps, and ties with them count half.
 ///
-/// `pit_deviation`: `Σ_b |n_b/n − 1/b|`, 0 for a flat histogram.
+/// `pit_deviation`: `Σ_b |n_b/n − 1/b|`, 0 for a flat histogram. It has no standard error over
+/// examples.
 #[derive(Clone, Debug)]
 pub struct PitHistogram {
     /// Examples in each bin.
@@ -62,10 +60,8 @@ impl Metric for PitHistogram {
 impl RegressionMetric for PitHistogram {
     fn add_batch(&mut self, batch: &RegressionBatch) {
         let bins = self.statistics.len();
-        for (error, std) in batch.errors() {
-            // The error is mean − target; 0/0 is the middle.
-            let z = if error == 0.0 { 0.0 } else { -error / std };
-            let bin = (normal::cdf(z) * bins as f64) as usize;
+        for cell in batch.rows().flatten() {
+            let bin = (cell.pit * bins as f64) as usize;
             self.statistics[bin.min(bins - 1)] += 1.0;
         }
     }
@@ -76,7 +72,11 @@ impl RegressionMetric for PitHistogram {
 /// Ties are shared: a target equal to k draws adds `1/(k + 1)` to each of the k + 1 ranks it could
 /// have. That is the expectation of breaking ties at random, without randomness.
 ///
-/// `rank_deviation`: `Σ_r |n_r/n − 1/(S+1)|`, 0 for a flat histogram.
+/// It is about draws that predict without noise, as the members of an ensemble of forecasts do; with
+/// noise the truth is not distributed like the draws, and nothing is counted.
+///
+/// `rank_deviation`: `Σ_r |n_r/n − 1/(S+1)|`, 0 for a flat histogram. It has no standard error over
+/// examples.
 #[derive(Clone, Debug)]
 pub struct RankHistogram {
     /// Examples of each rank.
@@ -103,24 +103,35 @@ impl Metric for RankHistogram {
     }
 }
 
-impl EnsembleMetric for RankHistogram {
-    fn add_batch(&mut self, batch: &EnsembleBatch) -> Result<(), MetricError> {
-        batch.expect_draws(self.statistics.len() - 1)?;
-        batch.for_each(|draws, target| {
-            let below = draws.iter().filter(|x| **x < target).count();
-            let ties = draws.iter().filter(|x| **x == target).count();
+impl RegressionMetric for RankHistogram {
+    fn add_batch(&mut self, batch: &RegressionBatch) {
+        if batch.draws() + 1 != self.statistics.len() {
+            return;
+        }
+        for [below, ties] in batch.rows().flatten().filter_map(|cell| cell.rank) {
             for count in &mut self.statistics[below..=below + ties] {
                 *count += 1.0 / (ties + 1) as f64;
             }
-        });
-        Ok(())
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::MixtureBatch;
     use super::super::testing::{Lcg, assert_close, assert_merges, score};
     use super::*;
+
+    /// One draw with noise: the mixture is a Gaussian.
+    fn gaussians(metric: &mut PitHistogram, mean: &[f32], std: &[f32], target: &[f32]) {
+        let noise: Vec<f32> = std.iter().map(|std| std * std).collect();
+        metric.add(&MixtureBatch::new(mean, &noise, target, 1, 1).unwrap());
+    }
+
+    fn steps(metric: &mut RankHistogram, draws: &[f32], target: &[f32]) {
+        let count = draws.len().checked_div(target.len()).unwrap_or(1);
+        metric.add(&MixtureBatch::new(draws, &[], target, count, 1).unwrap());
+    }
 
     /// Pearson's χ² of a histogram against the flat one; its mean is `bins − 1`.
     fn chi_square(counts: &[f64]) -> f64 {
@@ -139,7 +150,7 @@ mod tests {
         let mut pit = PitHistogram::with_bins(4).unwrap();
         // u = Φ(−1), Φ(0), Φ(0.5); then certain: 0 (target below), ½ (on it), 1 (above).
         let target = [-1.0, 0.0, 0.5, -1.0, 0.0, 1.0];
-        pit.add(&[0.0; 6], &[1.0, 1.0, 1.0, 0.0, 0.0, 0.0], &target).unwrap();
+        gaussians(&mut pit, &[0.0; 6], &[1.0, 1.0, 1.0, 0.0, 0.0, 0.0], &target);
         assert_eq!(pit.counts(), [2.0, 0.0, 3.0, 1.0]);
         // Shares 1/3, 0, 1/2, 1/6 against 1/4.
         let expected = 1.0 / 12.0 + 0.25 + 0.25 + 1.0 / 12.0;
@@ -152,7 +163,7 @@ mod tests {
         let n = 100_000;
         let [mean, std, target] = Lcg(10).regression(n);
         let mut pit = PitHistogram::new();
-        pit.add(&mean, &std, &target).unwrap();
+        gaussians(&mut pit, &mean, &std, &target);
         assert!(is_flat(pit.counts()), "{:?}", pit.counts());
         let noise = (2.0 * 20.0 / (std::f64::consts::PI * n as f64)).sqrt();
         assert!(score(&pit, "pit_deviation") < 2.0 * noise);
@@ -160,7 +171,7 @@ mod tests {
         // Too narrow by a tenth: no longer flat, and high at the ends.
         let narrow: Vec<f32> = std.iter().map(|s| 0.9 * s).collect();
         pit.reset();
-        pit.add(&mean, &narrow, &target).unwrap();
+        gaussians(&mut pit, &mean, &narrow, &target);
         assert!(!is_flat(pit.counts()));
         assert!(pit.counts()[0] > pit.counts()[10]);
     }
@@ -170,7 +181,7 @@ mod tests {
         let mut ranks = RankHistogram::new(3);
         // Draws (columns): 0 1 2 with target 1.5; 5 5 1 with target 5; 4 4 4 with target 0.
         let draws = [0.0, 5.0, 4.0, 1.0, 5.0, 4.0, 2.0, 1.0, 4.0];
-        ranks.add(&draws, &[1.5, 5.0, 0.0]).unwrap();
+        steps(&mut ranks, &draws, &[1.5, 5.0, 0.0]);
         let third = 1.0 / 3.0;
         assert_eq!(ranks.counts(), [1.0, third, 1.0 + third, third]);
         assert_close(ranks.counts().iter().sum(), 3.0, 1e-15);
@@ -187,44 +198,34 @@ mod tests {
         let target: Vec<f32> = (0..n).map(|_| sample(2.0)).collect();
         let wide: Vec<f32> = (0..n).map(|_| sample(2.4)).collect();
         let mut ranks = RankHistogram::new(7);
-        ranks.add(&draws, &target).unwrap();
+        steps(&mut ranks, &draws, &target);
         // Shared ties lessen the variance, so the bound for untied ranks holds all the more.
         assert!(is_flat(ranks.counts()), "{:?}", ranks.counts());
         ranks.reset();
-        ranks.add(&draws, &wide).unwrap();
+        steps(&mut ranks, &draws, &wide);
         assert!(!is_flat(ranks.counts()));
     }
 
     #[test]
-    fn invalid_batches_change_nothing() {
-        let mut pit = PitHistogram::new();
-        pit.add(&[0.0], &[1.0], &[0.0]).unwrap();
-        let before = pit.counts().to_vec();
-        assert!(pit.add(&[0.0, 0.0], &[1.0, -1.0], &[0.0, 0.0]).is_err());
-        assert_eq!(pit.counts(), before);
+    fn draws_with_noise_have_no_ranks() {
         let mut ranks = RankHistogram::new(2);
-        ranks.add(&[0.0, 1.0], &[0.5]).unwrap();
-        let before = ranks.counts().to_vec();
-        assert_eq!(
-            ranks.add(&[0.0, 1.0, 2.0], &[0.5]),
-            Err(MetricError::Count { what: "draws", expected: 2, actual: 3 })
-        );
-        assert!(ranks.add(&[0.0, 1.0, 2.0, f32::NAN], &[0.5, 0.5]).is_err());
-        assert_eq!(ranks.counts(), before);
+        ranks.add(&MixtureBatch::new(&[0.0, 1.0], &[0.5, 0.5], &[0.5], 2, 1).unwrap());
+        assert_eq!(ranks.counts(), [0.0; 3]);
+        assert!(score(&ranks, "rank_deviation").is_nan());
     }
 
     #[test]
     fn parts_merge() {
         let [mean, std, target] = Lcg(12).regression(100);
         assert_merges(100, PitHistogram::new, |metric, rows| {
-            metric.add(&mean[rows.clone()], &std[rows.clone()], &target[rows]).unwrap();
+            gaussians(metric, &mean[rows.clone()], &std[rows.clone()], &target[rows]);
         });
         assert_merges(
             100,
             || RankHistogram::new(2),
             |metric, rows| {
                 let draws = [&mean[rows.clone()], &std[rows.clone()]].concat();
-                metric.add(&draws, &target[rows]).unwrap();
+                steps(metric, &draws, &target[rows]);
             },
         );
     }

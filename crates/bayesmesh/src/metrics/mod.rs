@@ -5,15 +5,17 @@
 //! ranks with one all-reduce (sum). Predictions are averaged over **all** draws, across ranks,
 //! before they are scored: a metric never sees the draws of one rank alone.
 //!
-//! Inputs are plain slices:
+//! Inputs are plain slices, checked once:
 //!
 //! - [`ClassificationMetric`]: mean probabilities `[rows, classes]` and labels `[rows]`;
-//! - [`RegressionMetric`]: predictive mean, predictive standard deviation and target, each `[n]`;
-//! - [`EnsembleMetric`]: draws `[S, n]` and target `[n]`.
+//! - [`RegressionMetric`]: draws of values `[draws, rows, outputs]` with the variance of their noise, if
+//!   they have any, and the truth `[rows, outputs]`, a [`MixtureBatch`]. What is scored is the
+//!   mixture of the draws, each with its noise, never a Gaussian in its place.
 //!
 //! [`ClassificationScores`] and [`RegressionScores`] hold the metrics of a family for an evaluation
-//! loop, and the rest of the module are the numbers behind them: [`normal`], [`quantile`],
-//! [`uncertainty`] and [`auroc`].
+//! loop, [`Jackknife`] adds how much they depend on the draws, and [`Evaluation`] is what comes out.
+//! The rest of the module are the numbers behind them: [`normal`], [`quantile`], [`uncertainty`] and
+//! [`auroc`].
 //!
 //! ```
 //! use bayesmesh::metrics::{ClassificationScores, MetricSet};
@@ -44,13 +46,18 @@ mod classification;
 mod coverage;
 mod crps;
 mod error;
+mod evaluation;
 mod families;
 mod histogram;
 mod interval;
+mod jackknife;
 mod latitude;
+mod mixture;
 pub mod normal;
+mod normal_table;
 pub mod quantile;
 mod regression;
+mod row_mean;
 mod spread_skill;
 pub mod uncertainty;
 
@@ -58,33 +65,54 @@ pub mod uncertainty;
 mod testing;
 
 pub use auroc::auroc;
-pub use batch::{ClassificationBatch, EnsembleBatch, RegressionBatch};
+pub use batch::ClassificationBatch;
 pub use calibration::{CalibrationBins, ClasswiseCalibration, ReliabilityRow};
+pub(crate) use classification::log_probability;
 pub use classification::{Accuracy, Brier, EntropyByOutcome, Nll};
-pub use coverage::{Coverage, CoverageRow, RegressionCalibration};
-pub use crps::{CrpsEnsemble, CrpsGaussian, crps_ensemble, crps_gaussian};
+pub use coverage::{Coverage, CoverageRow, RegressionCalibration, percent};
+pub use crps::Crps;
 pub use error::MetricError;
+pub use evaluation::{ClassificationEvaluation, Evaluation, RegressionEvaluation};
 pub use families::{ClassificationScores, RegressionScores};
 pub use histogram::{PitHistogram, RankHistogram};
 pub use interval::IntervalCoverage;
+use jackknife::draw_group;
+pub use jackknife::{DRAW_GROUPS, Jackknife};
 pub use latitude::{LatitudeRmse, latitude_weights};
-pub use regression::{GaussianNll, PointError, Sharpness};
+pub use mixture::{Cell, MixtureBatch, RegressionBatch};
+pub use regression::{ByOutput, MixtureNll, OutputRow, PointError, Sharpness};
 pub use spread_skill::{SpreadSkill, SpreadSkillRow};
 
-/// One named number.
+/// One named number, and how far it may be off by chance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Score {
     /// Name, in snake case.
     pub name: String,
     /// Value; NaN if no example has defined it.
     pub value: f64,
+    /// Monte Carlo standard error: how much the value varies from one set of as many draws to
+    /// another ([`Jackknife`]). NaN where it is not known, e.g. for one draw.
+    pub se_draws: f64,
+    /// Standard error over examples: how much the value varies from one set of as many independent
+    /// rows to another. NaN where it is not known, e.g. for one example.
+    pub se_examples: f64,
 }
 
 impl Score {
-    /// A score of that name and value.
+    /// A score of that name and value, of unknown standard errors.
     pub fn new(name: impl Into<String>, value: f64) -> Self {
-        let name = name.into();
-        Self { name, value }
+        Self { name: name.into(), value, se_draws: f64::NAN, se_examples: f64::NAN }
+    }
+
+    /// The same score under another name and in another unit, which is so many of the old one.
+    #[must_use]
+    pub fn in_unit(&self, name: impl Into<String>, factor: f64) -> Self {
+        Self {
+            name: name.into(),
+            value: factor * self.value,
+            se_draws: factor.abs() * self.se_draws,
+            se_examples: factor.abs() * self.se_examples,
+        }
     }
 }
 
@@ -131,27 +159,14 @@ pub trait ClassificationMetric: Metric {
     }
 }
 
-/// A metric of a predictive mean and standard deviation.
+/// A metric of predicted numbers, from what the mixture of the draws says of the truth.
 pub trait RegressionMetric: Metric {
-    /// Adds a checked batch.
+    /// Adds examples.
     fn add_batch(&mut self, batch: &RegressionBatch);
 
-    /// Adds predictive `mean`, total predictive `std` and `target`, each `[n]`; changes nothing if
-    /// they are invalid.
-    fn add(&mut self, mean: &[f32], std: &[f32], target: &[f32]) -> Result<(), MetricError> {
-        self.add_batch(&RegressionBatch::new(mean, std, target)?);
-        Ok(())
-    }
-}
-
-/// A metric of the draws themselves.
-pub trait EnsembleMetric: Metric {
-    /// Adds a checked batch; changes nothing if it does not fit the metric.
-    fn add_batch(&mut self, batch: &EnsembleBatch) -> Result<(), MetricError>;
-
-    /// Adds `draws` `[S, n]` and `target` `[n]`; changes nothing if they are invalid.
-    fn add(&mut self, draws: &[f32], target: &[f32]) -> Result<(), MetricError> {
-        self.add_batch(&EnsembleBatch::new(draws, target)?)
+    /// Adds draws and the truth.
+    fn add(&mut self, mixtures: &MixtureBatch) {
+        self.add_batch(&mixtures.scored(0..mixtures.rows()));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Quantiles of draws.
 
 use super::MetricError;
-use super::batch::EnsembleBatch;
+use super::batch::{check_count, check_finite};
 use super::coverage::check_levels;
 
 /// Quantile of ascending values by linear interpolation between order statistics: at position
@@ -31,20 +31,18 @@ pub fn central_intervals(
     levels: &[f64],
 ) -> Result<(Vec<f32>, Vec<f32>), MetricError> {
     check_levels(levels)?;
-    // The target plays no part here; any finite one will do.
-    let zeros = vec![0.0; examples];
-    let batch = EnsembleBatch::new(draws, &zeros)?;
+    check_count("draws", draws.len(), draws.len().checked_div(examples).unwrap_or(0) * examples)?;
+    check_finite("draw", draws)?;
     let size = levels.len() * examples;
     let (mut lower, mut upper) = (vec![0.0; size], vec![0.0; size]);
-    let mut example = 0;
-    batch.for_each(|column, _| {
+    for example in 0..examples {
+        let mut column: Vec<f32> = draws.iter().skip(example).step_by(examples).copied().collect();
         column.sort_unstable_by(f32::total_cmp);
         for (i, level) in levels.iter().enumerate() {
-            lower[i * examples + example] = quantile(column, 0.5 - 0.5 * level) as f32;
-            upper[i * examples + example] = quantile(column, 0.5 + 0.5 * level) as f32;
+            lower[i * examples + example] = quantile(&column, 0.5 - 0.5 * level) as f32;
+            upper[i * examples + example] = quantile(&column, 0.5 + 0.5 * level) as f32;
         }
-        example += 1;
-    });
+    }
     Ok((lower, upper))
 }
 

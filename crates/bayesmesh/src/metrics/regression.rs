@@ -1,19 +1,14 @@
-//! Errors of the predictive mean, the Gaussian likelihood, and how wide the predictions are.
+//! Errors of the predictive mean, the predictive density, and how wide the predictions are.
 
-use super::coverage::percent;
-use super::{
-    Metric, MetricError, RegressionBatch, RegressionMetric, Score, normal, statistics_field,
-};
-
-/// Least standard deviation the Gaussian likelihood sees.
-const STD_FLOOR: f64 = 1e-12;
+use super::row_mean::{count_row, mean_over_rows};
+use super::{Cell, Metric, RegressionBatch, RegressionMetric, Score, statistics_field};
 
 /// Errors of the predictive mean, `e = mean − target`: `mse` = mean e², `rmse` = √mse,
 /// `mae` = mean |e|, `bias` = mean e.
 #[derive(Clone, Debug, Default)]
 pub struct PointError {
-    /// Examples, Σ e², Σ |e|, Σ e.
-    statistics: [f64; 4],
+    /// Rows, cells, and the sum and sum of squares of the rows' Σ e², Σ |e| and Σ e.
+    statistics: [f64; 8],
 }
 
 impl PointError {
@@ -27,86 +22,67 @@ impl Metric for PointError {
     statistics_field!();
 
     fn scores(&self) -> Vec<Score> {
-        let [count, squares, absolutes, sum] = self.statistics;
-        vec![
-            Score::new("mse", squares / count),
-            Score::new("rmse", (squares / count).sqrt()),
-            Score::new("mae", absolutes / count),
-            Score::new("bias", sum / count),
-        ]
+        let [mse, mae, bias] = [0, 1, 2].map(|index| mean_over_rows(&self.statistics, index));
+        vec![mse.named("mse"), mse.sqrt().named("rmse"), mae.named("mae"), bias.named("bias")]
     }
 }
 
 impl RegressionMetric for PointError {
     fn add_batch(&mut self, batch: &RegressionBatch) {
-        for (error, _) in batch.errors() {
-            self.statistics[0] += 1.0;
-            self.statistics[1] += error * error;
-            self.statistics[2] += error.abs();
-            self.statistics[3] += error;
+        for row in batch.rows() {
+            let sum = |f: fn(f64) -> f64| row.iter().map(|cell| f(cell.error)).sum::<f64>();
+            count_row(
+                &mut self.statistics,
+                row.len(),
+                &[sum(|e| e * e), sum(f64::abs), sum(|e| e)],
+            );
         }
     }
 }
 
-/// `gaussian_nll`: mean of `½ (e/σ)² + ln σ + ½ ln 2π`, in nats; σ below 1e-12 counts as 1e-12.
+/// `nll`: mean over rows and outputs of `−ln 1/S Σ_s N(y; m_s, v_s)`, in nats. NaN where the
+/// prediction has no noise, and thus no density.
 #[derive(Clone, Debug, Default)]
-pub struct GaussianNll {
-    /// Examples, sum of their negative log-densities.
-    statistics: [f64; 2],
+pub struct MixtureNll {
+    /// Rows, cells, and the sum and sum of squares of the rows' negative log-densities.
+    statistics: [f64; 4],
 }
 
-impl GaussianNll {
+impl MixtureNll {
     /// No examples yet.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-impl Metric for GaussianNll {
+impl Metric for MixtureNll {
     statistics_field!();
 
     fn scores(&self) -> Vec<Score> {
-        let [count, sum] = self.statistics;
-        vec![Score::new("gaussian_nll", sum / count)]
+        vec![mean_over_rows(&self.statistics, 0).named("nll")]
     }
 }
 
-impl RegressionMetric for GaussianNll {
+impl RegressionMetric for MixtureNll {
     fn add_batch(&mut self, batch: &RegressionBatch) {
-        let half_log_two_pi = 0.5 * std::f64::consts::TAU.ln();
-        for (error, std) in batch.errors() {
-            let std = std.max(STD_FLOOR);
-            self.statistics[0] += 1.0;
-            self.statistics[1] += 0.5 * (error / std).powi(2) + std.ln() + half_log_two_pi;
+        for row in batch.rows() {
+            let sum = row.iter().map(|cell| -cell.log_density).sum();
+            count_row(&mut self.statistics, row.len(), &[sum]);
         }
     }
 }
 
-/// How wide the predictions are, right or wrong: `mean_std`, and `interval_width_90`, the mean
-/// width `2 Φ⁻¹((1 + level)/2) σ` of the central Gaussian interval at a level.
-#[derive(Clone, Debug)]
+/// How wide the predictions are, right or wrong: `mean_std`, the mean deviation of the mixture.
+#[derive(Clone, Debug, Default)]
 pub struct Sharpness {
-    level: f64,
-    /// Examples, Σ σ.
-    statistics: [f64; 2],
+    /// Rows, cells, and the sum and sum of squares of the rows' deviations.
+    statistics: [f64; 4],
 }
 
 impl Sharpness {
-    /// Width at level 0.9.
+    /// No examples yet.
     pub fn new() -> Self {
-        Self { level: 0.9, statistics: [0.0; 2] }
-    }
-
-    /// Width at that level, in (0, 1); it names the score.
-    pub fn at_level(level: f64) -> Result<Self, MetricError> {
-        super::coverage::check_levels(&[level])?;
-        Ok(Self { level, statistics: [0.0; 2] })
-    }
-}
-
-impl Default for Sharpness {
-    fn default() -> Self {
-        Self::new()
+        Self::default()
     }
 }
 
@@ -114,80 +90,139 @@ impl Metric for Sharpness {
     statistics_field!();
 
     fn scores(&self) -> Vec<Score> {
-        let [count, sum] = self.statistics;
-        let width = 2.0 * normal::quantile(0.5 + 0.5 * self.level) * sum / count;
-        vec![
-            Score::new("mean_std", sum / count),
-            Score::new(format!("interval_width_{}", percent(self.level)), width),
-        ]
+        vec![mean_over_rows(&self.statistics, 0).named("mean_std")]
     }
 }
 
 impl RegressionMetric for Sharpness {
     fn add_batch(&mut self, batch: &RegressionBatch) {
-        self.statistics[0] += batch.len() as f64;
-        self.statistics[1] += batch.errors().map(|(_, std)| std).sum::<f64>();
+        for row in batch.rows() {
+            count_row(&mut self.statistics, row.len(), &[row.iter().map(Cell::std).sum()]);
+        }
+    }
+}
+
+/// Error and width of one output.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OutputRow {
+    /// Root mean square error of the mean; NaN if there are no examples.
+    pub rmse: f64,
+    /// Mean deviation of the mixture; NaN if there are no examples.
+    pub mean_std: f64,
+    /// Mean variance of the mixture; NaN if there are no examples.
+    pub variance: f64,
+}
+
+/// Errors and widths of each output by itself, e.g. of each lead time of a forecast. No named
+/// scores.
+#[derive(Clone, Debug)]
+pub struct ByOutput {
+    /// Rows, then for each output Σ e², Σ std and Σ std².
+    statistics: Vec<f64>,
+}
+
+impl ByOutput {
+    /// For so many outputs.
+    pub fn new(outputs: usize) -> Self {
+        Self { statistics: vec![0.0; 1 + 3 * outputs] }
+    }
+
+    /// One row an output.
+    pub fn rows(&self) -> Vec<OutputRow> {
+        let count = self.statistics[0];
+        let row = |sums: &[f64]| OutputRow {
+            rmse: (sums[0] / count).sqrt(),
+            mean_std: sums[1] / count,
+            variance: sums[2] / count,
+        };
+        self.statistics[1..].chunks_exact(3).map(row).collect()
+    }
+}
+
+impl Metric for ByOutput {
+    statistics_field!();
+
+    fn scores(&self) -> Vec<Score> {
+        Vec::new()
+    }
+}
+
+impl RegressionMetric for ByOutput {
+    fn add_batch(&mut self, batch: &RegressionBatch) {
+        for row in batch.rows() {
+            self.statistics[0] += 1.0;
+            for (sums, cell) in self.statistics[1..].chunks_exact_mut(3).zip(row) {
+                sums[0] += cell.error * cell.error;
+                sums[1] += cell.std();
+                sums[2] += cell.epistemic + cell.noise;
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::testing::{Lcg, assert_close, assert_merges, score};
+    use super::super::{MixtureBatch, normal};
     use super::*;
 
-    fn of<M: RegressionMetric>(mut metric: M) -> M {
-        metric.add(&[1.0, 2.0], &[0.5, 2.0], &[2.0, -1.0]).unwrap();
+    /// Means 1 and 2, deviations ½ and 2, truth 2 and −1.
+    fn of<M: RegressionMetric>(mut metric: M, outputs: usize) -> M {
+        metric
+            .add(&MixtureBatch::new(&[1.0, 2.0], &[0.25, 4.0], &[2.0, -1.0], 1, outputs).unwrap());
         metric
     }
 
     #[test]
     fn hand_computed_values() {
-        // Errors −1 and 3.
-        let error = of(PointError::new());
-        assert_eq!(score(&error, "mse"), 5.0);
-        assert_eq!(score(&error, "rmse"), 5f64.sqrt());
-        assert_eq!(score(&error, "mae"), 2.0);
-        assert_eq!(score(&error, "bias"), 1.0);
-        // ½(4 + 2.25), and ln ½ + ln 2 cancel.
-        let nll = 0.25 * 6.25 + 0.5 * (2.0 * std::f64::consts::PI).ln();
-        assert_close(score(&of(GaussianNll::new()), "gaussian_nll"), nll, 1e-15);
-        assert_eq!(score(&of(Sharpness::new()), "mean_std"), 1.25);
-        let width = 2.0 * 1.6448536269514715 * 1.25;
-        assert_close(score(&of(Sharpness::new()), "interval_width_90"), width, 1e-12);
-        let half = of(Sharpness::at_level(0.5).unwrap());
-        assert_close(score(&half, "interval_width_50"), 2.5 * 0.6744897501960817, 1e-12);
-    }
-
-    #[test]
-    fn the_likelihood_is_the_log_of_the_density() {
-        let mut nll = GaussianNll::new();
-        nll.add(&[0.5], &[0.25], &[1.0]).unwrap();
-        let density = normal::pdf(2.0) / 0.25;
-        assert_close(score(&nll, "gaussian_nll"), -density.ln(), 1e-14);
-    }
-
-    #[test]
-    fn certainty_has_a_finite_likelihood() {
-        let mut nll = GaussianNll::new();
-        nll.add(&[0.5, 1.0], &[0.0, 0.0], &[0.5, 2.0]).unwrap();
-        assert!(score(&nll, "gaussian_nll").is_finite());
-    }
-
-    #[test]
-    fn invalid_batches_change_nothing() {
-        fn check<M: RegressionMetric>(metric: M) {
-            let mut metric = of(metric);
-            let before = metric.statistics().to_vec();
-            assert!(metric.add(&[1.0, 1.0], &[1.0, -1.0], &[1.0, 1.0]).is_err());
-            assert!(metric.add(&[1.0, 1.0], &[1.0, f32::NAN], &[1.0, 1.0]).is_err());
-            assert!(metric.add(&[1.0, 1.0], &[1.0, 1.0], &[1.0, f32::NAN]).is_err());
-            assert!(metric.add(&[1.0, 1.0], &[1.0, 1.0], &[1.0]).is_err());
-            assert_eq!(metric.statistics(), before);
+        for outputs in [1, 2] {
+            // Errors −1 and 3.
+            let error = of(PointError::new(), outputs);
+            assert_eq!(score(&error, "mse"), 5.0);
+            assert_eq!(score(&error, "rmse"), 5f64.sqrt());
+            assert_eq!(score(&error, "mae"), 2.0);
+            assert_eq!(score(&error, "bias"), 1.0);
+            // ½(4 + 2.25), and ln ½ + ln 2 cancel.
+            let nll = 0.25 * 6.25 + 0.5 * (2.0 * std::f64::consts::PI).ln();
+            assert_close(score(&of(MixtureNll::new(), outputs), "nll"), nll, 1e-15);
+            assert_eq!(score(&of(Sharpness::new(), outputs), "mean_std"), 1.25);
         }
-        check(PointError::new());
-        check(GaussianNll::new());
-        check(Sharpness::new());
-        assert!(Sharpness::at_level(1.0).is_err());
+        let rows = of(ByOutput::new(2), 2).rows();
+        assert_eq!(rows.iter().map(|row| row.rmse).collect::<Vec<_>>(), [1.0, 3.0]);
+        assert_eq!(rows.iter().map(|row| row.mean_std).collect::<Vec<_>>(), [0.5, 2.0]);
+    }
+
+    #[test]
+    fn standard_errors_are_those_of_rows() {
+        // Two rows: e² of 1 and 9, a deviation of √32, over √2.
+        let scores = of(PointError::new(), 1).scores();
+        assert_close(scores[0].se_examples, 4.0, 1e-15);
+        assert_close(scores[1].se_examples, 0.5 * 4.0 / 5f64.sqrt(), 1e-15);
+        assert_eq!((scores[2].se_examples, scores[3].se_examples), (1.0, 2.0));
+        // One row of two outputs says nothing of its own spread.
+        assert!(of(PointError::new(), 2).scores().iter().all(|score| score.se_examples.is_nan()));
+    }
+
+    #[test]
+    fn the_density_of_several_draws_is_their_mean() {
+        let means = [0.5, -0.5, 4.0];
+        let variances = [0.25, 1.0, 0.01];
+        let mut nll = MixtureNll::new();
+        nll.add(&MixtureBatch::new(&means, &variances, &[1.0], 3, 1).unwrap());
+        let density = normal::pdf(1.0) / 0.5 + normal::pdf(1.5) + normal::pdf(30.0) / 0.1;
+        assert_close(score(&nll, "nll"), -(density / 3.0).ln(), 1e-12);
+        // Far from every draw it is that of the nearest, where the sum itself would be zero.
+        nll.reset();
+        nll.add(&MixtureBatch::new(&[0.0, 1.0], &[1.0, 1.0], &[101.0], 2, 1).unwrap());
+        let nearest = 5000.0 + 0.5 * (2.0 * std::f64::consts::PI).ln() + 2f64.ln();
+        assert_close(score(&nll, "nll"), nearest, 1e-9);
+    }
+
+    #[test]
+    fn without_noise_there_is_no_density() {
+        let mut nll = MixtureNll::new();
+        nll.add(&MixtureBatch::new(&[0.5, 1.0], &[], &[0.5], 2, 1).unwrap());
+        assert!(score(&nll, "nll").is_nan());
     }
 
     #[test]
@@ -195,11 +230,13 @@ mod tests {
         fn check<M: RegressionMetric>(new: impl Fn() -> M) {
             let [mean, std, target] = Lcg(4).regression(100);
             assert_merges(100, new, |metric, rows| {
-                metric.add(&mean[rows.clone()], &std[rows.clone()], &target[rows]).unwrap();
+                let (mean, noise) = (&mean[rows.clone()], &std[rows.clone()]);
+                metric.add(&MixtureBatch::new(mean, noise, &target[rows], 1, 1).unwrap());
             });
         }
         check(PointError::new);
-        check(GaussianNll::new);
+        check(MixtureNll::new);
         check(Sharpness::new);
+        check(|| ByOutput::new(1));
     }
 }

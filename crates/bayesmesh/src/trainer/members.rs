@@ -5,6 +5,7 @@ use std::ops::Range;
 use bayesmesh_comm::{Communicator, Mesh, share};
 
 use super::{Optimizer, OptimizerConfig};
+use crate::checkpoint::Checkpoint;
 use crate::error::{Error, Result};
 use crate::posterior::{Ownership, Posterior};
 
@@ -55,12 +56,23 @@ impl<P: Posterior> Members<P> {
         Self { list, ownership, first, total }
     }
 
-    /// Those of a saved run: all of them.
-    pub fn of(posteriors: Vec<P>, ownership: Ownership) -> Self {
-        let optimizer = OptimizerConfig::sgd();
-        let total = posteriors.len();
-        let member = |posterior| Member { posterior, optimizer: optimizer.build() };
-        Self { list: posteriors.into_iter().map(member).collect(), ownership, first: 0, total }
+    /// Those of a saved run, all of them, each like `posterior` until it gets its numbers.
+    pub fn of(posterior: P, total: usize) -> Self {
+        let (ownership, optimizer) = (posterior.ownership(), OptimizerConfig::sgd());
+        let member = || Member { posterior: posterior.clone(), optimizer: optimizer.build() };
+        let list = (0..total).map(|_| member()).collect();
+        Self { list, ownership, first: 0, total }
+    }
+
+    /// The digest of numbers that are the same on all ranks; empty where there are none.
+    pub fn common_digest(&self) -> String {
+        match self.ownership {
+            Ownership::PerDraw => String::new(),
+            Ownership::Shared => {
+                let parameters = self.any().parameters().named_values();
+                Checkpoint { parameters, ..Checkpoint::default() }.digest()
+            }
+        }
     }
 
     /// Whether each draw has a member of its own.

@@ -13,6 +13,7 @@ pub(crate) mod members;
 mod optimizer;
 mod place;
 mod plan;
+mod probe;
 mod rank;
 mod schedule;
 mod scoring;
@@ -30,9 +31,9 @@ pub use place::Place;
 pub use plan::Plan;
 pub use schedule::Schedule;
 pub use settings::{Augment, Memory, Settings};
+pub(crate) use state::State;
 
 use std::any::type_name;
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use bayesmesh_comm::{MeshComm, node_processors};
@@ -43,11 +44,11 @@ use crate::error::{Error, Result};
 use crate::loss::Loss;
 use crate::network::Network;
 use crate::posterior::Posterior;
+use crate::predict::{Readout, describe};
 use callbacks::Answers;
 use loading::Feeds;
 use members::Members;
 use rank::Rank;
-use state::State;
 
 /// Trains a posterior.
 ///
@@ -86,6 +87,7 @@ pub struct Trainer<P, L> {
     state: State<P>,
     loss: L,
     settings: Settings,
+    readout: Readout,
     time: Time,
     callbacks: Vec<Box<dyn Callback>>,
     /// Whether a run failed in such a way that members stand at different steps.
@@ -120,10 +122,13 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
             Place::Threads => None,
             Place::Job(world) => Some((mesh, world.rank())),
         };
-        let members = Members::new(posterior, samples, seed, optimizer, rank);
-        let state = State { members, step: 0, seed, notes: BTreeMap::new() };
+        let readout = Readout::new(loss.reading(), seed, settings.batch);
+        let description = describe(&posterior);
+        let mut state = State::new(Members::new(posterior, samples, seed, optimizer, rank), seed);
+        readout.write(&mut state.notes);
+        state.notes.extend([description]);
         let (time, callbacks) = (Time::default(), Vec::new());
-        Self { place, state, loss, settings, time, callbacks, torn: false }
+        Self { place, state, loss, settings, readout, time, callbacks, torn: false }
     }
 
     /// Adds something that [`metadata`](Checkpoint::metadata) of every checkpoint will say, e.g.
@@ -234,8 +239,11 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     }
 
     fn restore_owned(&mut self, checkpoint: Checkpoint, path: &Path) -> Result<()> {
-        self.state.restore(checkpoint, path, self.settings.optimizer)?;
+        let metadata = checkpoint.metadata.clone();
+        self.state.restore(checkpoint, path, Some(self.settings.optimizer))?;
         self.torn = false;
+        self.readout.read_units(&metadata)?;
+        self.readout.write(&mut self.state.notes);
         Ok(())
     }
 
@@ -277,10 +285,11 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
                  from the beginning of the run; to go on, ask for more"
             )));
         }
+        let outputs = self.probe(train)?;
         let device = self.posterior().parameters().device().clone();
         let feeds = Feeds::new(&self.place, &plan, train, &device, step)?;
         let (mesh, threads) = (self.settings.mesh, self.settings.threads_per_rank());
-        let mut ranks = self.ranks(&plan);
+        let mut ranks = self.ranks(&plan, outputs);
         let outcome = feeds.while_loading(|| {
             self.place.run(mesh, threads, &mut ranks, |mesh, rank| {
                 rank.run(mesh, feeds.of(mesh.world.rank()), train, valid)
@@ -303,8 +312,6 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
             ("kind of posterior and loss", type_name::<(P, L)>().to_owned()),
         ];
         values.extend(self.settings.agreed());
-        // Members are not the same everywhere.
-        let digest = if self.state.members.are_per_draw() { String::new() } else { self.digest() };
         let whole = self.state.members.iter().all(|member| member.optimizer.is_whole());
         values.extend([
             ("number of training examples", train.len().to_string()),
@@ -313,7 +320,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
             ("checksum of the validation examples", checksum(valid)),
             ("length of the run", format!("{length:?}")),
             ("step to start from", self.state.step.to_string()),
-            ("digest of the parameters", digest),
+            ("digest of the parameters", self.state.members.common_digest()),
             ("presence of the optimiser's state", whole.to_string()),
         ]);
         values
@@ -321,7 +328,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
 
     /// The ranks of this process, each with what it has of the state. The first one follows the run
     /// for the callbacks.
-    fn ranks(&mut self, plan: &Plan) -> Vec<Rank<P, L>> {
+    fn ranks(&mut self, plan: &Plan, outputs: usize) -> Vec<Rank<P, L>> {
         let mesh = self.settings.mesh;
         let members = std::mem::take(&mut self.state.members);
         let members = members.divide(mesh, self.place.ranks(mesh)).into_iter();
@@ -330,6 +337,8 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
                 state: State { members, ..self.state.clone() },
                 loss: self.loss.clone(),
                 plan: plan.clone(),
+                outputs,
+                readout: self.readout.clone(),
                 time: self.time,
                 callbacks: Vec::new(),
                 answers: Answers::default(),

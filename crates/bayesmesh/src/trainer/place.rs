@@ -25,7 +25,7 @@ impl Place {
     }
 
     /// How many ranks there are, of which a mesh must have as many.
-    pub(super) fn size(&self, mesh: Mesh) -> usize {
+    pub(crate) fn size(&self, mesh: Mesh) -> usize {
         match self {
             Self::Threads => mesh.size(),
             Self::Job(world) => world.size(),
@@ -33,7 +33,7 @@ impl Place {
     }
 
     /// The ranks of a mesh that are in this process.
-    pub(super) fn ranks(&self, mesh: Mesh) -> Range<usize> {
+    pub(crate) fn ranks(&self, mesh: Mesh) -> Range<usize> {
         match self {
             Self::Threads => 0..mesh.size(),
             Self::Job(world) => world.rank()..world.rank() + 1,
@@ -42,7 +42,7 @@ impl Place {
 
     /// An error on every process of a job, the same one, unless all have the same values.
     /// Collective.
-    pub(super) fn agree<N: AsRef<str>>(
+    pub(crate) fn agree<N: AsRef<str>>(
         &self,
         values: impl FnOnce() -> Vec<(N, String)>,
     ) -> Result<()> {
@@ -58,7 +58,7 @@ impl Place {
     ///
     /// Each rank has a thread pool of its own: with a shared one, ranks would wait for each other's
     /// work.
-    pub(super) fn run<S: Send, T: Send>(
+    pub(crate) fn run<S: Send, T: Send>(
         &self,
         mesh: Mesh,
         threads: usize,

@@ -17,7 +17,7 @@ const POSTERIOR: &str = "posterior.";
 
 /// The state of a run, as far as it is in one place.
 #[derive(Clone)]
-pub(super) struct State<P> {
+pub(crate) struct State<P> {
     pub members: Members<P>,
     /// Steps done.
     pub step: usize,
@@ -32,6 +32,11 @@ fn prefix(per_draw: bool, index: usize) -> String {
 }
 
 impl<P: Posterior> State<P> {
+    /// At step zero.
+    pub fn new(members: Members<P>, seed: u64) -> Self {
+        Self { members, step: 0, seed, notes: BTreeMap::new() }
+    }
+
     /// A copy of what is here. A checkpoint of all members if all are.
     pub fn checkpoint(&self) -> Checkpoint {
         let mut checkpoint = Checkpoint {
@@ -102,12 +107,13 @@ impl<P: Posterior> State<P> {
         Ok(all)
     }
 
-    /// Continues from a checkpoint of all members. On an error nothing is changed.
+    /// Continues from a checkpoint of all members, with the state of this optimiser or without any.
+    /// On an error nothing is changed.
     pub fn restore(
         &mut self,
         checkpoint: Checkpoint,
         path: &Path,
-        config: OptimizerConfig,
+        config: Option<OptimizerConfig>,
     ) -> Result<()> {
         if checkpoint.seed != self.seed {
             return Err(Error::Setting(format!(
@@ -122,7 +128,8 @@ impl<P: Posterior> State<P> {
         self.expect(&checkpoint, path, Group::Buffers, structure.named_buffers())?;
 
         let step = checkpoint.step as usize;
-        let mut members = self.members.with_new_optimizers(config);
+        let mut members =
+            self.members.with_new_optimizers(config.unwrap_or(OptimizerConfig::sgd()));
         let mut saved = Saved::new(checkpoint, members.total());
         let per_draw = members.are_per_draw();
         for (index, member) in members.here().zip(members.iter_mut()) {
@@ -130,12 +137,14 @@ impl<P: Posterior> State<P> {
             let parameters = member.posterior.parameters_mut();
             parameters.restore(&part.parameters, &part.buffers)?;
             let (len, device) = (parameters.values().len(), parameters.device().clone());
-            let saved_any =
-                !(part.optimizer.tensors.is_empty() && part.optimizer.counters.is_empty());
-            if step > 0 && config.keeps_state() != saved_any {
-                return Err(another_optimiser());
+            if let Some(config) = config {
+                let OptimizerState { tensors, counters } = &part.optimizer;
+                let has_state = !(tensors.is_empty() && counters.is_empty());
+                if step > 0 && config.keeps_state() != has_state {
+                    return Err(another_optimiser());
+                }
+                member.optimizer.restore(part.optimizer, len, &device)?;
             }
-            member.optimizer.restore(part.optimizer, len, &device)?;
             member.posterior.restore_state(part.posterior)?;
         }
         self.members = members;

@@ -25,13 +25,13 @@ use bayesmesh_comm::MeshComm;
 use super::callbacks::{Answers, Callback, EpochReport, StepReport, Time};
 use super::loading::Feed;
 use super::plan::Plan;
-use super::scoring::evaluate_on;
 use super::state::State;
 use crate::data::Dataset;
 use crate::error::{Error, Result};
 use crate::loss::Loss;
 use crate::network::Network;
 use crate::posterior::Posterior;
+use crate::predict::{Readout, Scoring};
 use exchange::{Exchange, anybody};
 use part::Part;
 use step::{StepOutcome, Tools};
@@ -42,6 +42,9 @@ pub(super) struct Rank<P, L> {
     pub state: State<P>,
     pub loss: L,
     pub plan: Plan,
+    /// Columns of the network's outputs.
+    pub outputs: usize,
+    pub readout: Readout,
     pub time: Time,
     pub callbacks: Vec<Box<dyn Callback>>,
     /// What the callbacks have said so far.
@@ -168,9 +171,13 @@ impl<P: Posterior, L: Loss> Rank<P, L> {
     {
         let settings = self.plan.settings();
         let draws = settings.validation_draws.unwrap_or(settings.samples);
+        // Without standard errors over draws: nobody looks at them after every epoch.
+        let scoring = Scoring::new(draws).quick();
+        let members = &self.state.members;
         let validation = match valid {
             Some(valid) => {
-                evaluate_on(tools.mesh, &self.state.members, &self.loss, settings, valid, draws)?
+                let evaluation = self.readout.evaluate(tools.mesh, members, valid, &scoring)?;
+                evaluation.into_iter().collect()
             }
             None => Vec::new(),
         };

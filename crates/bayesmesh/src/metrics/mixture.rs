@@ -1,0 +1,385 @@
+//! What the predictive distribution of some draws says of the truth.
+//!
+//! Draw s predicts `N(m_s, v_s)`, and all S of them together the mixture `F = 1/S Σ_s N(m_s, v_s)`;
+//! without noise a component is a step at m_s. Every score of numbers is that of F. Nothing is
+//! approximated by a single Gaussian.
+//!
+//! The scores of the mixtures that lack one group of draws, from which [`Jackknife`](super::Jackknife)
+//! takes its standard errors, come from sums over groups that are known anyway, so that no density,
+//! no distribution function and no pair of draws is evaluated twice.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::batch::{check_count, check_finite};
+use super::crps::pairs;
+use super::normal_table::NormalTable;
+use super::{MetricError, draw_group};
+
+/// Cells that a thread takes at a time.
+const BLOCK: usize = 64;
+
+/// What a mixture says of one true value, for one (row, output) pair.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cell {
+    /// Mean of the mixture minus truth.
+    pub error: f64,
+    /// Variance of the draws, unbiased; 0 for a single one.
+    pub epistemic: f64,
+    /// Mean variance of the noise; 0 where there is none.
+    pub noise: f64,
+    /// `ln 1/S Σ_s N(y; m_s, v_s)`; NaN where there is no noise.
+    pub log_density: f64,
+    /// `∫ (F(x) − [x ≥ y])² dx`.
+    pub crps: f64,
+    /// Unbiased estimate of the CRPS of infinitely many draws; NaN for one draw.
+    pub crps_fair: f64,
+    /// `F(y)`, the probability of values below the truth; ties with steps count half.
+    pub pit: f64,
+    /// Without noise: how many draws are below the truth, and how many are equal to it.
+    pub rank: Option<[usize; 2]>,
+}
+
+impl Cell {
+    /// Deviation of the mixture.
+    pub fn std(&self) -> f64 {
+        (self.epistemic + self.noise).sqrt()
+    }
+}
+
+/// Draws of values with the noise of each, and the truth, known to be valid.
+#[derive(Clone, Copy, Debug)]
+pub struct MixtureBatch<'a> {
+    means: &'a [f32],
+    variances: &'a [f32],
+    truth: &'a [f32],
+    draws: usize,
+    outputs: usize,
+}
+
+impl<'a> MixtureBatch<'a> {
+    /// Checks a batch.
+    ///
+    /// # Shapes
+    ///
+    /// - `means`: `[draws, rows, outputs]`, row-major
+    /// - `variances`: the same, or empty where there is no noise
+    /// - `truth`: `[rows, outputs]`
+    pub fn new(
+        means: &'a [f32],
+        variances: &'a [f32],
+        truth: &'a [f32],
+        draws: usize,
+        outputs: usize,
+    ) -> Result<Self, MetricError> {
+        if draws == 0 {
+            let expected = "at least 1";
+            return Err(MetricError::Setting { setting: "draws", expected, actual: "0".into() });
+        }
+        let rows = truth.len().checked_div(outputs).unwrap_or(0);
+        check_count("true values of whole rows", truth.len(), rows * outputs)?;
+        check_count("predicted values", means.len(), draws * truth.len())?;
+        if !variances.is_empty() {
+            check_count("noise variances", variances.len(), means.len())?;
+        }
+        check_finite("prediction", means)?;
+        check_finite("true value", truth)?;
+        if let Some(index) = variances.iter().position(|v| !(v.is_finite() && *v >= 0.0)) {
+            return Err(MetricError::Variance { index, value: variances[index] });
+        }
+        Ok(Self { means, variances, truth, draws, outputs })
+    }
+
+    /// Number of draws.
+    pub fn draws(&self) -> usize {
+        self.draws
+    }
+
+    /// Number of examples.
+    pub fn rows(&self) -> usize {
+        self.truth.len().checked_div(self.outputs).unwrap_or(0)
+    }
+
+    /// Number of outputs of an example.
+    pub fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    /// Whether any draw has noise.
+    pub fn has_noise(&self) -> bool {
+        self.variances.iter().any(|variance| *variance > 0.0)
+    }
+
+    /// `ln 1/S Σ_s N(y; m_s, v_s)` of each row and output; NaN where there is no noise.
+    pub fn log_density(&self) -> Vec<f64> {
+        self.each(|cell, value: &mut [f64]| cell.log_density(value))
+    }
+
+    /// `F(y)` of each row and output.
+    pub fn pit(&self) -> Vec<f64> {
+        self.each(|cell, value: &mut [f64]| cell.pit(value))
+    }
+
+    /// The CRPS of each row and output.
+    pub fn crps(&self) -> Vec<f64> {
+        self.each(|cell, value: &mut [f64]| value[0] = cell.crps(|_, _, _| ()).0)
+    }
+
+    fn each<T: Clone + Default + Send>(
+        &self,
+        f: impl Fn(&mut Draws<'_>, &mut [T]) + Sync,
+    ) -> Vec<T> {
+        self.map(0..self.rows(), &[], 1, f)
+    }
+
+    /// All that is said of the truth, of these rows.
+    pub(super) fn scored(&self, rows: Range<usize>) -> RegressionBatch {
+        self.scored_without(rows, 0).swap_remove(0)
+    }
+
+    /// The same by all draws, and then without each of so many groups of them.
+    pub(super) fn scored_without(&self, rows: Range<usize>, groups: usize) -> Vec<RegressionBatch> {
+        let parts: Vec<_> = (0..groups).map(|g| draw_group(self.draws, groups, g)).collect();
+        let cells = self.map(rows, &parts, 1 + groups, |draws, cells| draws.score(cells));
+        let batch = |mixture: usize| RegressionBatch {
+            outputs: self.outputs,
+            draws: self.draws - mixture.checked_sub(1).map_or(0, |group| parts[group].len()),
+            cells: cells.iter().skip(mixture).step_by(1 + groups).copied().collect(),
+        };
+        (0..=groups).map(batch).collect()
+    }
+
+    /// Calls `f` for each cell of these rows with its draws and a place for `width` results. In
+    /// parallel; a result does not depend on who computes it.
+    fn map<T: Clone + Default + Send>(
+        &self,
+        rows: Range<usize>,
+        groups: &[Range<usize>],
+        width: usize,
+        f: impl Fn(&mut Draws<'_>, &mut [T]) + Sync,
+    ) -> Vec<T> {
+        let all = self.truth.len();
+        let cells = rows.start * self.outputs..rows.end * self.outputs;
+        let mut results = vec![T::default(); width * cells.len()];
+        let noise = self.has_noise();
+        results.par_chunks_mut(width * BLOCK).enumerate().for_each(|(block, results)| {
+            let mut draws = Draws::new(self.draws, groups, noise);
+            for (i, results) in results.chunks_exact_mut(width).enumerate() {
+                let cell = cells.start + block * BLOCK + i;
+                draws.truth = self.truth[cell].into();
+                let column = |values: &[f32], column: &mut [f64]| {
+                    let values = values.iter().skip(cell).step_by(all);
+                    column.iter_mut().zip(values).for_each(|(x, value)| *x = (*value).into());
+                };
+                column(self.means, &mut draws.means);
+                column(self.variances, &mut draws.variances);
+                f(&mut draws, results);
+            }
+        });
+        results
+    }
+}
+
+/// What mixtures say of the truth: cells of whole rows.
+#[derive(Clone, Debug)]
+pub struct RegressionBatch {
+    outputs: usize,
+    draws: usize,
+    cells: Vec<Cell>,
+}
+
+impl RegressionBatch {
+    /// Each example as the cells of its outputs.
+    pub fn rows(&self) -> impl Iterator<Item = &[Cell]> {
+        self.cells.chunks_exact(self.outputs.max(1))
+    }
+
+    /// Draws of the mixture.
+    pub fn draws(&self) -> usize {
+        self.draws
+    }
+
+    /// Outputs of an example.
+    pub fn outputs(&self) -> usize {
+        self.outputs
+    }
+}
+
+/// The draws of one cell, with room for what is computed from them.
+struct Draws<'a> {
+    truth: f64,
+    means: Vec<f64>,
+    /// Zeros where there is no noise.
+    variances: Vec<f64>,
+    noise: bool,
+    /// The draws of each group, one after the other.
+    groups: &'a [Range<usize>],
+    terms: Vec<f64>,
+    room: [Vec<f64>; 2],
+}
+
+impl<'a> Draws<'a> {
+    fn new(draws: usize, groups: &'a [Range<usize>], noise: bool) -> Self {
+        let zeros = || vec![0.0; draws];
+        let room = [zeros(), zeros()];
+        Self { truth: 0.0, means: zeros(), variances: zeros(), noise, groups, terms: zeros(), room }
+    }
+
+    /// Fills the cells of all draws and of those without each group.
+    fn score(&mut self, cells: &mut [Cell]) {
+        self.moments(cells);
+        let mut values = vec![0.0; cells.len()];
+        self.log_density(&mut values);
+        cells.iter_mut().zip(&values).for_each(|(cell, value)| cell.log_density = *value);
+        self.pit(&mut values);
+        cells.iter_mut().zip(&values).for_each(|(cell, value)| cell.pit = *value);
+        if !self.noise {
+            let count = |is: fn(&f64, &f64) -> bool| {
+                self.means.iter().filter(|mean| is(mean, &self.truth)).count()
+            };
+            cells[0].rank = Some([count(f64::lt), count(f64::eq)]);
+        }
+        let (crps, fair) = self.crps(|group, crps, fair| {
+            (cells[1 + group].crps, cells[1 + group].crps_fair) = (crps, fair);
+        });
+        (cells[0].crps, cells[0].crps_fair) = (crps, fair);
+    }
+
+    /// Mean of `terms` over all draws, then over the draws without each group.
+    fn means_of_terms(&self, values: &mut [f64]) {
+        let draws = self.terms.len() as f64;
+        let sums = self.groups.iter().map(|group| self.terms[group.clone()].iter().sum::<f64>());
+        let total: f64 = self.terms.iter().sum();
+        values[0] = total / draws;
+        for ((value, sum), group) in values[1..].iter_mut().zip(sums).zip(self.groups) {
+            *value = (total - sum) / (draws - group.len() as f64);
+        }
+    }
+
+    /// Errors and variances. Of the draws without a group from deviations d from the mean of all:
+    /// their mean is `−Σ_g d / n`, and `M₂ = Σ d² − Σ_g d² − n·mean²`.
+    fn moments(&self, cells: &mut [Cell]) {
+        let draws = self.means.len() as f64;
+        let mean = self.means.iter().sum::<f64>() / draws;
+        let sums = |range: Range<usize>| {
+            let deviations = self.means[range.clone()].iter().map(|x| x - mean);
+            let (sum, squares) =
+                deviations.fold((0.0, 0.0), |(sum, squares), d| (sum + d, squares + d * d));
+            (sum, squares, self.variances[range].iter().sum::<f64>())
+        };
+        let (rest, squares, noise) = sums(0..self.means.len());
+        let unbiased = |squares: f64, count: f64| squares.max(0.0) / (count - 1.0).max(1.0);
+        cells[0].error = mean - self.truth;
+        cells[0].epistemic = unbiased(squares, draws);
+        cells[0].noise = noise / draws;
+        for (cell, group) in cells[1..].iter_mut().zip(self.groups) {
+            let count = draws - group.len() as f64;
+            let own = sums(group.clone());
+            let shift = (rest - own.0) / count;
+            cell.error = mean + shift - self.truth;
+            cell.epistemic = unbiased(squares - own.1 - count * shift * shift, count);
+            cell.noise = (noise - own.2) / count;
+        }
+    }
+
+    /// Log-densities, from `l_s = ln N(y; m_s, v_s)` by `max + ln Σ exp(l_s − max)`.
+    fn log_density(&mut self, values: &mut [f64]) {
+        if !self.noise {
+            values.fill(f64::NAN);
+            return;
+        }
+        let half_log_two_pi = 0.5 * std::f64::consts::TAU.ln();
+        let components = self.means.iter().zip(&self.variances);
+        // Draws often share a variance.
+        let (mut known, mut log) = (f64::NAN, 0.0);
+        for (term, (mean, &variance)) in self.terms.iter_mut().zip(components) {
+            let error = self.truth - mean;
+            if variance != known {
+                (known, log) = (variance, variance.ln());
+            }
+            *term = match variance {
+                // A step has no density but at its place.
+                0.0 if error == 0.0 => f64::INFINITY,
+                0.0 => f64::NEG_INFINITY,
+                _ => -0.5 * (error * error / variance + log) - half_log_two_pi,
+            };
+        }
+        let all = 0..self.terms.len();
+        let log_sum = |ranges: [Range<usize>; 2]| {
+            let terms = || ranges.clone().into_iter().flat_map(|range| &self.terms[range]);
+            let max = terms().copied().fold(f64::NEG_INFINITY, f64::max);
+            let count = terms().count() as f64;
+            match max.is_finite() {
+                true => max + (terms().map(|term| (term - max).exp()).sum::<f64>() / count).ln(),
+                false => max,
+            }
+        };
+        values[0] = log_sum([all.clone(), 0..0]);
+        if self.groups.is_empty() {
+            return;
+        }
+        // Where a group has nearly all of the density, the others are added up by themselves.
+        let max = self.terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let sum = |group: &Range<usize>| -> f64 {
+            self.terms[group.clone()].iter().map(|term| (term - max).exp()).sum()
+        };
+        let sums = &mut self.room[0][..self.groups.len()];
+        sums.iter_mut().zip(self.groups).for_each(|(sum_of, group)| *sum_of = sum(group));
+        for (g, (value, group)) in values[1..].iter_mut().zip(self.groups).enumerate() {
+            let others = sums[..g].iter().sum::<f64>() + sums[g + 1..].iter().sum::<f64>();
+            let count = (all.len() - group.len()) as f64;
+            *value = match others > 1e-200 && max.is_finite() {
+                true => max + (others / count).ln(),
+                false => log_sum([0..group.start, group.end..all.end]),
+            };
+        }
+    }
+
+    /// Probabilities of values below the truth.
+    fn pit(&mut self, values: &mut [f64]) {
+        let table = NormalTable::get();
+        let components = self.means.iter().zip(&self.variances);
+        for (term, (mean, variance)) in self.terms.iter_mut().zip(components) {
+            let error = self.truth - mean;
+            *term = match *variance {
+                0.0 if error == 0.0 => 0.5,
+                0.0 => f64::from(u8::from(error > 0.0)),
+                variance => table.cdf(error / variance.sqrt()),
+            };
+        }
+        self.means_of_terms(values);
+    }
+
+    /// CRPS and fair CRPS of all draws; those without each group are handed to `without`.
+    ///
+    /// With `A(μ, v) = E|N(μ, v)|`, the score is `mean_s A(y − m_s, v_s) − ½ mean_st A(m_s − m_t, v_s +
+    /// v_t)`; the fair one leaves the pairs of a draw with itself out. The sum over the pairs
+    /// without a group is that of all, minus twice those of the group with anyone, plus those
+    /// within the group, which were subtracted twice.
+    fn crps(&mut self, mut without: impl FnMut(usize, f64, f64)) -> (f64, f64) {
+        let table = NormalTable::get();
+        let components = self.means.iter().zip(&self.variances);
+        for (term, (mean, variance)) in self.terms.iter_mut().zip(components) {
+            let (distance, std) = ((self.truth - mean).abs(), variance.sqrt());
+            *term = table.absolute(distance, distance / std, std);
+        }
+        let score = |count: f64, distance: f64, pairs: f64, same: f64| {
+            let distance = distance / count;
+            let fair = distance - 0.5 * (pairs - same) / (count * (count - 1.0));
+            (distance - 0.5 * pairs / (count * count), fair)
+        };
+        let noise = if self.noise { &self.variances[..] } else { &[] };
+        let pairs = pairs(&self.means, noise, self.groups, &mut self.room);
+        let draws = self.terms.len() as f64;
+        let distance: f64 = self.terms.iter().sum();
+        for (g, (group, own)) in self.groups.iter().zip(&pairs.groups).enumerate() {
+            let count = draws - group.len() as f64;
+            let distance = distance - self.terms[group.clone()].iter().sum::<f64>();
+            let sum = pairs.sum - 2.0 * own.with_all + own.within;
+            let (crps, fair) = score(count, distance, sum, pairs.same - own.same);
+            without(g, crps, fair);
+        }
+        score(draws, distance, pairs.sum, pairs.same)
+    }
+}

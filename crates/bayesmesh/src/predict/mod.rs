@@ -1,0 +1,15 @@
+//! Predictions from many draws, and their scores.
+
+mod predictive;
+mod predictor;
+mod readout;
+mod scoring;
+mod standardize;
+
+pub use predictive::Predictive;
+pub(crate) use predictor::describe;
+pub use predictor::{Predictor, Restored};
+pub(crate) use readout::Readout;
+pub(crate) use scoring::Scorer;
+pub use scoring::Scoring;
+pub use standardize::Standardize;

@@ -1,0 +1,454 @@
+//! A trained posterior, for predictions.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bayesmesh_comm::{Mesh, MeshComm, Operation, Reduce};
+use serde_json::{Value, json};
+
+use super::readout::Readout;
+use super::scoring::{Scorer, merge_set};
+use super::{Predictive, Scoring};
+use crate::checkpoint::Checkpoint;
+use crate::data::{Checksum, Dataset, Rows as _, Target as _, Truth};
+use crate::draw::Draw;
+use crate::error::{Error, Result};
+use crate::loss::Reading;
+use crate::metrics::{Evaluation, Metric, MetricSet, Score};
+use crate::network::Network;
+use crate::posterior::{Family, Ownership, Parameters, Posterior, family};
+use crate::trainer::members::Members;
+use crate::trainer::{Place, State};
+
+/// A trained posterior and how its outputs are read: everything that predictions and their scores
+/// need. [`Trainer::predictor`](crate::Trainer::predictor) gives one, and [`load`](Self::load) reads
+/// what [`Trainer::save`](crate::Trainer::save) wrote.
+///
+/// ```
+/// # use bayesmesh::{Draw, Length, MeanField, Network, Predictor, Prior, Settings, TensorDataset, Trainer};
+/// # use bayesmesh::loss::{Expected, Gaussian};
+/// # use burn::{module::Module, nn::{Linear, LinearConfig}, tensor::{Device, Tensor}};
+/// # #[derive(Module, Debug)]
+/// # struct Line { linear: Linear }
+/// # impl Network for Line {
+/// #     type Input = Tensor<2>;
+/// #     fn forward(&self, x: Tensor<2>, _: &Draw) -> Tensor<2> { self.linear.forward(x) }
+/// # }
+/// # let device = Device::default();
+/// # let network = || Line { linear: LinearConfig::new(1, 1).init(&device) };
+/// # let x = Tensor::<1>::from_floats([0.0, 1.0, 2.0, 3.0], &device).unsqueeze_dim::<2>(1);
+/// # let data = TensorDataset::new(x.clone(), x.clone() * 2.0)?;
+/// # let posterior = MeanField::new(network(), Prior::normal(0.0, 1.0))?;
+/// # let settings = Settings { batch: 4, ..Settings::default() };
+/// # let mut trainer = Trainer::new(posterior, Expected(Gaussian::fixed(0.1)?), settings);
+/// # trainer.fit(&data, None, Length::Steps(3))?;
+/// # let folder = std::env::temp_dir().join(format!("bayesmesh-predictor-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder).expect("a folder");
+/// # let path = folder.join("line.safetensors");
+/// trainer.save(&path)?;
+///
+/// // Elsewhere: only the network is needed.
+/// let predictor = Predictor::load(&path, network())?;
+/// assert_eq!(predictor.predict(&x, 16)?, trainer.predict(&x, 16)?);
+/// # std::fs::remove_dir_all(&folder).expect("a folder");
+/// # Ok::<(), bayesmesh::Error>(())
+/// ```
+pub struct Predictor<P> {
+    place: Place,
+    mesh: Mesh,
+    threads: usize,
+    members: Members<P>,
+    readout: Readout,
+}
+
+/// What the metadata of a checkpoint call the description of a posterior.
+const POSTERIOR: &str = "bayesmesh.posterior";
+
+/// What a checkpoint must say of a posterior for [`Predictor::load`].
+pub(crate) fn describe<P: Posterior>(posterior: &P) -> (String, String) {
+    let slots = posterior.parameters().slots().iter();
+    let text = json!({
+        "families": slots.map(|slot| slot.family.id()).collect::<Vec<_>>(),
+        "dropout": posterior.adapt(Draw::for_prediction(0, 0)).drops_out(),
+        "per_draw": posterior.ownership() == Ownership::PerDraw,
+    });
+    (POSTERIOR.to_owned(), text.to_string())
+}
+
+/// The posterior of a saved run, for predictions.
+#[derive(Clone, Debug)]
+pub struct Restored<N> {
+    parameters: Parameters<N>,
+    dropout: bool,
+    ownership: Ownership,
+}
+
+impl<N: Network> Posterior for Restored<N> {
+    type Network = N;
+
+    fn parameters(&self) -> &Parameters<N> {
+        &self.parameters
+    }
+
+    fn parameters_mut(&mut self) -> &mut Parameters<N> {
+        &mut self.parameters
+    }
+
+    fn ownership(&self) -> Ownership {
+        self.ownership
+    }
+
+    fn adapt(&self, draw: Draw) -> Draw {
+        if self.dropout { draw } else { draw.without_dropout() }
+    }
+}
+
+impl<N: Network> Predictor<Restored<N>> {
+    /// Reads a saved run, whatever its posterior and loss were; `network` says what its tensors are,
+    /// their values are replaced. Ranks are threads, one for each processor.
+    ///
+    /// Weights of a [`Family`] that is not the library's are refused:
+    /// [`load_as`](Predictor::load_as) takes the posterior that has them.
+    pub fn load(path: impl AsRef<Path>, network: N) -> Result<Self> {
+        let path = path.as_ref();
+        let checkpoint = Checkpoint::load(path)?;
+        let text = checkpoint.metadata.get(POSTERIOR).ok_or_else(|| not_described(path))?;
+        let described: Value = serde_json::from_str(text).map_err(|_| not_described(path))?;
+        let ids: Vec<&str> = described["families"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        let parameters = Parameters::new(network);
+        if ids.len() != parameters.slots().len() {
+            return Err(Error::Mismatch(format!(
+                "{} has {} tensors of weights, the network {}; it belongs to another network",
+                path.display(),
+                ids.len(),
+                parameters.slots().len()
+            )));
+        }
+        let mut families: Vec<Arc<dyn Family>> = Vec::new();
+        for id in ids {
+            families.push(family::by_id(id).ok_or_else(|| {
+                Error::Mismatch(format!(
+                    "{} has weights of the family `{id}`, which is not the library's; use \
+                     `Predictor::load_as` with the posterior that has it",
+                    path.display()
+                ))
+            })?);
+        }
+        let names: Vec<String> = parameters.slots().iter().map(|slot| slot.name.clone()).collect();
+        let parameters = parameters.with_families(|slot| {
+            let index = names.iter().position(|name| *name == slot.name)?;
+            let family = Arc::clone(&families[index]);
+            let starts = vec![0.0; family.names().len() - 1];
+            Some((family, starts))
+        });
+        let ownership = match described["per_draw"].as_bool() {
+            Some(true) => Ownership::PerDraw,
+            _ => Ownership::Shared,
+        };
+        let dropout = described["dropout"].as_bool().unwrap_or(true);
+        Self::of(Restored { parameters, dropout, ownership }, checkpoint, path)
+    }
+}
+
+fn not_described(path: &Path) -> Error {
+    Error::Mismatch(format!(
+        "{} does not say what posterior it is of; use `Predictor::load_as` with that posterior, or \
+         write it anew by `Trainer::save`",
+        path.display()
+    ))
+}
+
+impl<P: Posterior> Predictor<P> {
+    /// Reads a saved run of a posterior like this one, whose numbers are replaced.
+    pub fn load_as(path: impl AsRef<Path>, posterior: P) -> Result<Self> {
+        let path = path.as_ref();
+        Self::of(posterior, Checkpoint::load(path)?, path)
+    }
+
+    fn of(posterior: P, checkpoint: Checkpoint, path: &Path) -> Result<Self> {
+        const CHUNK: usize = 256;
+        let readout = Readout::read(&checkpoint.metadata, checkpoint.seed, CHUNK)?;
+        let readout = readout.ok_or_else(|| not_described(path))?;
+        let per_draw = posterior.ownership() == Ownership::PerDraw;
+        let members = if per_draw { members_in(&checkpoint) } else { 1 };
+        let mut state = State::new(Members::of(posterior, members), checkpoint.seed);
+        state.restore(checkpoint, path, None)?;
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let ranks = if per_draw { processors.min(members) } else { processors };
+        let mesh = Mesh::samples(ranks)?;
+        Ok(Self { place: Place::Threads, mesh, threads: 1, members: state.members, readout })
+    }
+
+    pub(crate) fn new(
+        place: Place,
+        mesh: Mesh,
+        threads: usize,
+        members: Members<P>,
+        readout: Readout,
+    ) -> Self {
+        Self { place, mesh, threads, members, readout }
+    }
+
+    /// Predicts with `draws` draws, spread over the ranks. Collective in a job.
+    pub fn predict(
+        &self,
+        input: &<P::Network as Network>::Input,
+        draws: usize,
+    ) -> Result<Predictive> {
+        self.agree_on("inputs", || {
+            let mut words = Vec::new();
+            input.pack(&mut words);
+            Checksum::default().floats(&words).text()
+        })?;
+        // Members stay on their sample ranks; other draws can be made anywhere.
+        let mesh = match (self.members.are_per_draw(), &self.place) {
+            (true, _) => self.mesh,
+            (false, Place::Job(world)) => Mesh::samples(world.size())?,
+            (false, Place::Threads) => Mesh::samples(self.mesh.size().min(draws).max(1))?,
+        };
+        let ranks = self.place.ranks(mesh).map(|rank| self.members.of_rank(mesh, rank));
+        let mut ranks: Vec<_> = ranks.map(|members| (members, input.clone())).collect();
+        let readout = &self.readout;
+        self.place.run(mesh, self.threads, &mut ranks, |mesh, (members, input)| {
+            readout.predict(&*mesh.samples, members, input, 0, draws)
+        })
+    }
+
+    /// Scores predictions with `draws` draws on labelled data, each score with its standard errors.
+    /// Collective in a job.
+    pub fn evaluate<D>(&self, data: &D, draws: usize) -> Result<Evaluation>
+    where
+        D: Dataset<Input = <P::Network as Network>::Input>,
+    {
+        self.evaluate_as(data, &Scoring::new(draws))
+    }
+
+    /// [`evaluate`](Self::evaluate) with noise that is added, intervals of other levels, and so on.
+    pub fn evaluate_as<D>(&self, data: &D, scoring: &Scoring) -> Result<Evaluation>
+    where
+        D: Dataset<Input = <P::Network as Network>::Input>,
+    {
+        let readout = &self.readout;
+        self.on_mesh(data, |mesh, members| readout.evaluate(mesh, members, data, scoring))
+    }
+
+    /// [`evaluate_as`](Self::evaluate_as) and [`tabulate`](Self::tabulate) in one pass over the data.
+    pub fn evaluate_and_tabulate<D>(
+        &self,
+        data: &D,
+        scoring: &Scoring,
+        columns: usize,
+        row: impl Fn(&Predictive) -> Result<Vec<f64>> + Sync,
+    ) -> Result<(Evaluation, Vec<f64>)>
+    where
+        D: Dataset<Input = <P::Network as Network>::Input>,
+    {
+        let readout = &self.readout;
+        self.on_mesh(data, |mesh, members| {
+            let mut scorer = Scorer::new(scoring, readout.reading == Reading::Logits);
+            let mut table = Table::new(data.len(), columns);
+            readout.visit(mesh, members, data, scoring, |rows, prediction, truth| {
+                scorer.add(prediction, truth)?;
+                table.fill(rows, row(prediction)?)
+            })?;
+            scorer.merge_on(&*mesh.world)?;
+            Ok((scorer.evaluation()?, table.merged_on(mesh)?))
+        })
+    }
+
+    /// Gathers `columns` numbers of each example, made from its prediction with `draws` draws, as
+    /// `[examples, columns]` on all ranks. Collective in a job.
+    ///
+    /// `row` gets predictions of a few examples at a time and gives `[rows, columns]`, row-major; it
+    /// runs on the rank that has them.
+    pub fn tabulate<D>(
+        &self,
+        data: &D,
+        draws: usize,
+        columns: usize,
+        row: impl Fn(&Predictive) -> Result<Vec<f64>> + Sync,
+    ) -> Result<Vec<f64>>
+    where
+        D: Dataset<Input = <P::Network as Network>::Input>,
+    {
+        let readout = &self.readout;
+        self.on_mesh(data, |mesh, members| {
+            let mut table = Table::new(data.len(), columns);
+            readout.visit(mesh, members, data, &Scoring::new(draws), |rows, prediction, _| {
+                table.fill(rows, row(prediction)?)
+            })?;
+            table.merged_on(mesh)
+        })
+    }
+
+    /// Predicts a data set with `draws` draws and hands every prediction with its truth to `add`,
+    /// which puts it into a set of your own metrics; the sets of all ranks are then merged.
+    /// Collective in a job.
+    ///
+    /// Each example is added once, on one of the ranks, each of which begins with a copy of `set`.
+    pub fn score_with<D, M>(
+        &self,
+        data: &D,
+        draws: usize,
+        set: M,
+        add: impl Fn(&mut M, &Predictive, &Truth) -> Result<()> + Sync,
+    ) -> Result<M>
+    where
+        D: Dataset<Input = <P::Network as Network>::Input>,
+        M: MetricSet + Clone + Send + Sync,
+    {
+        let readout = &self.readout;
+        self.on_mesh(data, |mesh, members| {
+            let mut own = set.clone();
+            own.reset();
+            let scoring = Scoring::new(draws);
+            readout.visit(mesh, members, data, &scoring, |_, prediction, truth| {
+                add(&mut own, prediction, truth)
+            })?;
+            merge_set(&mut own, &*mesh.world)?;
+            Ok(own)
+        })
+    }
+
+    /// The noise that the loss leaves open, as a deviation for each output: what the mean squared
+    /// error on validation data has beyond the mean variance of the predictions,
+    /// `√max(0, mean (ȳ − y)² − mean Var)`.
+    ///
+    /// A squared error says nothing of the noise in the data, so that the spread of the draws alone is
+    /// too narrow. Give this to [`Predictive::with_noise`] or to [`Scoring::noise`];
+    /// [`Trainer::calibrate_noise`](crate::Trainer::calibrate_noise) keeps it for all predictions.
+    pub fn estimate_noise<D>(&self, valid: &D, draws: usize) -> Result<Vec<f64>>
+    where
+        D: Dataset<Input = <P::Network as Network>::Input>,
+    {
+        if valid.is_empty() {
+            return Err(Error::Data("noise cannot be estimated without examples".to_owned()));
+        }
+        let device = self.members.any().parameters().device().clone();
+        let outputs = match valid.batch(&[0], &device)?.1.truth() {
+            Truth::Values(values) => values.len(),
+            Truth::Labels(_) => {
+                let message = "noise is that of values; this network predicts classes";
+                return Err(Error::Setting(message.to_owned()));
+            }
+        };
+        let excess = ExcessError { statistics: vec![0.0; 1 + outputs] };
+        let excess = self.score_with(valid, draws, excess, ExcessError::add)?;
+        let (rows, sums) = excess.statistics.split_first().expect("rows and outputs");
+        Ok(sums.iter().map(|sum| (sum / rows).max(0.0).sqrt()).collect())
+    }
+
+    /// Runs `body` on all ranks of the mesh, each with the members that it has. The ranks of a job
+    /// must be about to score the same. Collective in a job.
+    fn on_mesh<D: Dataset, T: Send>(
+        &self,
+        data: &D,
+        body: impl Fn(&MeshComm, &Members<P>) -> Result<T> + Sync,
+    ) -> Result<T> {
+        self.agree_on("examples", || data.checksum().unwrap_or_default())?;
+        let ranks = self.place.ranks(self.mesh);
+        let mut ranks: Vec<_> = ranks.map(|rank| self.members.of_rank(self.mesh, rank)).collect();
+        self.place.run(self.mesh, self.threads, &mut ranks, |mesh, members| body(mesh, members))
+    }
+
+    /// Refuses ranks of a job with other parameters or data. Collective.
+    fn agree_on(&self, what: &str, checksum: impl FnOnce() -> String) -> Result<()> {
+        self.place.agree(|| {
+            vec![
+                ("digest of the parameters".to_owned(), self.members.common_digest()),
+                (format!("checksum of the {what}"), checksum()),
+            ]
+        })
+    }
+}
+
+/// How many members a checkpoint has.
+fn members_in(checkpoint: &Checkpoint) -> usize {
+    let index = |name: &str| name.strip_prefix("member.")?.split('.').next()?.parse().ok();
+    let indices = checkpoint.parameters.iter().filter_map(|tensor| index(&tensor.name));
+    indices.max().map_or(1, |last: usize| last + 1)
+}
+
+/// Numbers of every example, which each rank fills in for its own and leaves zero for the others.
+struct Table {
+    columns: usize,
+    cells: Vec<f64>,
+}
+
+impl Table {
+    fn new(rows: usize, columns: usize) -> Self {
+        Self { columns, cells: vec![0.0; rows * columns] }
+    }
+
+    fn fill(&mut self, rows: &[usize], values: Vec<f64>) -> Result<()> {
+        let columns = self.columns;
+        if values.len() != rows.len() * columns {
+            return Err(Error::Mismatch(format!(
+                "{} numbers for {} examples; a row of the table has {columns}",
+                values.len(),
+                rows.len()
+            )));
+        }
+        for (i, row) in rows.iter().enumerate() {
+            let values = &values[i * columns..][..columns];
+            self.cells[row * columns..][..columns].copy_from_slice(values);
+        }
+        Ok(())
+    }
+
+    fn merged_on(mut self, mesh: &MeshComm) -> Result<Vec<f64>> {
+        mesh.world.all_reduce_f64(&mut self.cells, Operation::Sum, Reduce::Reproducible)?;
+        Ok(self.cells)
+    }
+}
+
+/// Squared errors beyond the predicted variance.
+#[derive(Clone)]
+struct ExcessError {
+    /// Rows, then for each output Σ (e² − Var).
+    statistics: Vec<f64>,
+}
+
+impl ExcessError {
+    fn add(&mut self, prediction: &Predictive, truth: &Truth) -> Result<()> {
+        let Truth::Values(truth) = truth else { unreachable!("labels have been refused") };
+        // Counts the values.
+        prediction.mixtures(truth)?;
+        let (mean, variance) = prediction.mean_and_variance();
+        self.statistics[0] += prediction.rows() as f64;
+        for (cell, truth) in truth.iter().enumerate() {
+            let excess = (mean[cell] - f64::from(*truth)).powi(2) - variance[cell];
+            self.statistics[1 + cell % prediction.outputs()] += excess;
+        }
+        Ok(())
+    }
+}
+
+impl Metric for ExcessError {
+    fn statistics(&self) -> &[f64] {
+        &self.statistics
+    }
+
+    fn statistics_mut(&mut self) -> &mut [f64] {
+        &mut self.statistics
+    }
+
+    fn scores(&self) -> Vec<Score> {
+        Vec::new()
+    }
+}
+
+impl MetricSet for ExcessError {
+    fn metrics(&self) -> Vec<&dyn Metric> {
+        vec![self]
+    }
+
+    fn metrics_mut(&mut self) -> Vec<&mut dyn Metric> {
+        vec![self]
+    }
+}

@@ -1,0 +1,157 @@
+//! From predictions and their truth to scores.
+
+use bayesmesh_comm::{Communicator, Operation, Reduce};
+
+use super::Predictive;
+use crate::data::Truth;
+use crate::error::{Error, Result};
+use crate::metrics::{
+    ClassificationScores, Coverage, Evaluation, Jackknife, MetricSet, RegressionScores,
+};
+
+/// How predictions are scored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scoring {
+    /// Draws of a prediction.
+    pub draws: usize,
+    /// Whether scores come with their standard errors over draws, for which most of them are
+    /// computed eight times more. Pairs of draws, the most work by far, are not.
+    pub se_draws: bool,
+    /// Deviation of noise to add, one for each output; none where it is empty. For losses that say
+    /// nothing of the noise: [`Predictor::estimate_noise`](super::Predictor::estimate_noise) finds it.
+    pub noise: Vec<f64>,
+    /// Levels of the central intervals whose coverage is counted.
+    pub levels: Vec<f64>,
+    /// Rows that are predicted at a time; by default as many as a batch of the training has.
+    pub chunk: Option<usize>,
+}
+
+impl Scoring {
+    /// With so many draws and all standard errors; intervals at 0.5, 0.8, 0.9 and 0.95.
+    pub fn new(draws: usize) -> Self {
+        let levels = Coverage::LEVELS.to_vec();
+        Self { draws, se_draws: true, noise: Vec::new(), levels, chunk: None }
+    }
+
+    /// Without standard errors over draws, as scores on validation data during training are.
+    #[must_use]
+    pub fn quick(mut self) -> Self {
+        self.se_draws = false;
+        self
+    }
+}
+
+/// Collects the scores of predictions, of classes or of values.
+pub(crate) struct Scorer<'a> {
+    scoring: &'a Scoring,
+    classes: bool,
+    /// Nothing before the first prediction, which says how many outputs there are.
+    set: Option<Set>,
+}
+
+enum Set {
+    Regression(Jackknife<RegressionScores>),
+    Classification(Jackknife<ClassificationScores>),
+}
+
+impl Set {
+    fn new(scoring: &Scoring, classes: bool, outputs: usize) -> Result<Self> {
+        fn jackknife<M: MetricSet + Clone>(scoring: &Scoring, set: M) -> Jackknife<M> {
+            match scoring.se_draws {
+                true => Jackknife::new(scoring.draws, || set.clone()),
+                false => Jackknife::without_groups(scoring.draws, set),
+            }
+        }
+        if classes {
+            let set = ClassificationScores::new(outputs);
+            return Ok(Self::Classification(jackknife(scoring, set)));
+        }
+        let set = RegressionScores::new(outputs, scoring.draws).with_levels(&scoring.levels)?;
+        Ok(Self::Regression(jackknife(scoring, set)))
+    }
+
+    fn outputs(&self) -> usize {
+        match self {
+            Self::Regression(set) => set.whole().outputs(),
+            Self::Classification(set) => set.whole().classes(),
+        }
+    }
+
+    fn metrics(&mut self) -> &mut dyn MetricSet {
+        match self {
+            Self::Regression(set) => set,
+            Self::Classification(set) => set,
+        }
+    }
+}
+
+impl<'a> Scorer<'a> {
+    /// For predictions of classes or of values.
+    pub fn new(scoring: &'a Scoring, classes: bool) -> Self {
+        Self { scoring, classes, set: None }
+    }
+
+    /// Adds a prediction and its truth.
+    pub fn add(&mut self, prediction: &Predictive, truth: &Truth) -> Result<()> {
+        let noisy;
+        let prediction = match self.scoring.noise.is_empty() {
+            true => prediction,
+            false => {
+                noisy = prediction.clone().with_noise(&self.scoring.noise)?;
+                &noisy
+            }
+        };
+        let outputs = prediction.outputs();
+        let set = match &mut self.set {
+            Some(set) => set,
+            none => none.insert(Set::new(self.scoring, self.classes, outputs)?),
+        };
+        match (set, truth) {
+            (Set::Classification(set), Truth::Labels(labels)) => {
+                set.add(prediction.values(), labels)?;
+            }
+            (Set::Regression(set), Truth::Values(values)) => {
+                set.add(&prediction.mixtures(values)?)?;
+            }
+            (set, truth) => {
+                let [read, found] = match (set, truth) {
+                    (Set::Classification(_), _) => ["logits of classes", "values"],
+                    (Set::Regression(_), _) => ["values", "class labels"],
+                };
+                return Err(Error::Setting(format!(
+                    "the loss reads outputs as {read}, but the targets are {found}"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds what the other ranks have, each having seen other rows. Collective.
+    pub fn merge_on(&mut self, world: &dyn Communicator) -> Result<()> {
+        // A rank without rows learns the number of outputs from the others.
+        let outputs = self.set.as_ref().map_or(0, Set::outputs);
+        let mut known = [outputs as u64];
+        world.all_reduce_u64(&mut known, Operation::Max)?;
+        let set = match &mut self.set {
+            Some(set) => set,
+            none => none.insert(Set::new(self.scoring, self.classes, known[0] as usize)?),
+        };
+        merge_set(set.metrics(), world)
+    }
+
+    /// The scores of all that was added.
+    pub fn evaluation(&self) -> Result<Evaluation> {
+        match &self.set {
+            Some(Set::Regression(set)) => Ok(set.into()),
+            Some(Set::Classification(set)) => Ok(set.into()),
+            None => Err(Error::Data("there are no examples to score".to_owned())),
+        }
+    }
+}
+
+/// Adds the statistics of the sets of all ranks. Collective.
+pub(super) fn merge_set(set: &mut dyn MetricSet, world: &dyn Communicator) -> Result<()> {
+    let mut statistics = set.statistics();
+    world.all_reduce_f64(&mut statistics, Operation::Sum, Reduce::Reproducible)?;
+    Ok(set.set_statistics(&statistics)?)
+}
