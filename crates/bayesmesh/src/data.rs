@@ -1,5 +1,7 @@
 //! Where batches come from.
 
+use std::ops::Range;
+
 use bayesmesh_kernels::stream::{Purpose, Stream};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use sha2::{Digest as _, Sha256};
@@ -248,11 +250,13 @@ impl<A: Rows, B: Rows> Rows for (A, B) {
     }
 }
 
-/// A data set that fits in memory: two tensors with the same number of rows.
+/// A data set that fits in memory: two tensors with the same number of rows, or a part of them.
 #[derive(Clone, Debug)]
 pub struct TensorDataset<I, T> {
     inputs: I,
     targets: T,
+    /// Which of their rows are examples.
+    rows: Range<usize>,
 }
 
 impl<I: Rows, T: Rows> TensorDataset<I, T> {
@@ -270,7 +274,32 @@ impl<I: Rows, T: Rows> TensorDataset<I, T> {
         if inputs.rows() == 0 {
             return Err(Error::Data("a data set of no rows; give it at least one".to_owned()));
         }
-        Ok(Self { inputs, targets })
+        let rows = 0..inputs.rows();
+        Ok(Self { inputs, targets, rows })
+    }
+
+    /// Parts that follow one another, with these shares of the rows, e.g. `[0.8, 0.1, 0.1]` for
+    /// training, validation and test. Refuses shares of which a part would have no row. Rows stay in
+    /// their order: shuffle them before where neighbours are alike.
+    pub fn split<const N: usize>(&self, shares: [f64; N]) -> Result<[Self; N]> {
+        let rows = self.rows.len();
+        let mut ends = vec![0];
+        let mut sum = 0.0;
+        for share in shares {
+            sum += share;
+            ends.push((sum * rows as f64).round() as usize);
+        }
+        let valid = ends.windows(2).all(|ends| ends[0] < ends[1]) && sum < 1.0 + 1e-9;
+        if !valid {
+            return Err(Error::Data(format!(
+                "{rows} rows cannot be split into shares of {shares:?}; every part needs a row, and \
+                 the shares add up to at most 1"
+            )));
+        }
+        Ok(std::array::from_fn(|part| {
+            let at = |end: usize| self.rows.start + ends[end].min(rows);
+            Self { rows: at(part)..at(part + 1), ..self.clone() }
+        }))
     }
 }
 
@@ -279,14 +308,18 @@ impl<I: Rows + Sync, T: Target + Sync> Dataset for TensorDataset<I, T> {
     type Target = T;
 
     fn len(&self) -> usize {
-        self.inputs.rows()
+        self.rows.len()
     }
 
     fn checksum(&self) -> Option<String> {
         let mut words = Vec::new();
         self.inputs.pack(&mut words);
         self.targets.pack(&mut words);
-        Some(Checksum::default().floats(&words).text())
+        let checksum = Checksum::default().floats(&words);
+        match self.rows == (0..self.inputs.rows()) {
+            true => Some(checksum.text()),
+            false => Some(checksum.bytes(format!("{:?}", self.rows).as_bytes()).text()),
+        }
     }
 
     fn batch(&self, rows: &[usize], device: &Device) -> Result<(I, T)> {
@@ -296,7 +329,8 @@ impl<I: Rows + Sync, T: Target + Sync> Dataset for TensorDataset<I, T> {
                 self.len()
             )));
         }
-        Ok((self.inputs.select_rows(rows, device), self.targets.select_rows(rows, device)))
+        let rows: Vec<usize> = rows.iter().map(|row| self.rows.start + row).collect();
+        Ok((self.inputs.select_rows(&rows, device), self.targets.select_rows(&rows, device)))
     }
 }
 
@@ -388,6 +422,29 @@ mod tests {
             "data: a data set of no rows; give it at least one",
         );
         assert!(TensorDataset::new((zeros(3), zeros(3)), zeros(3)).is_ok());
+    }
+
+    #[test]
+    fn parts_follow_one_another() {
+        let x = Tensor::<1, Int>::arange(0..10, &Device::default()).float().unsqueeze_dim::<2>(1);
+        let data = TensorDataset::new(x.clone(), x).unwrap();
+        let parts = data.split([0.5, 0.25, 0.25]).unwrap();
+        let values: Vec<Vec<f32>> = parts
+            .iter()
+            .map(|part| {
+                let rows: Vec<usize> = (0..part.len()).collect();
+                crate::tensors::to_vec(part.batch(&rows, &Device::default()).unwrap().1)
+            })
+            .collect();
+        assert_eq!(values.concat(), (0..10).map(|i| i as f32).collect::<Vec<_>>());
+        assert_eq!(values.iter().map(Vec::len).collect::<Vec<_>>(), [5, 3, 2]);
+        assert_eq!(data.split([0.3]).unwrap()[0].len(), 3);
+        assert_eq!(parts[1].split([0.4, 0.6]).unwrap()[1].rows, 6..8);
+        assert_ne!(parts[0].checksum(), parts[1].checksum());
+        for shares in [[0.9, 0.01], [0.9, 0.2], [-0.1, 0.5], [f64::NAN, 0.5]] {
+            let message = data.split(shares).unwrap_err().to_string();
+            assert!(message.contains("cannot be split"), "{message}");
+        }
     }
 
     #[test]

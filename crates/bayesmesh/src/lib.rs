@@ -20,6 +20,7 @@ pub mod metrics;
 mod network;
 pub mod posterior;
 pub mod predict;
+pub mod prelude;
 mod tensors;
 pub mod testing;
 pub mod trainer;

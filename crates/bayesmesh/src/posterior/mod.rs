@@ -9,8 +9,7 @@
 //! | [`McDropout`] | the same weights, other masks | none (add weight decay in the optimiser) |
 //! | [`Point`] | the network itself; dropout in training only | none |
 //!
-//! A posterior of your own is one `impl` of [`Posterior`]; `examples/laplace.rs` and
-//! `examples/ensemble.rs` are two. What it may say, and what holds if it says nothing:
+//! A posterior of your own is one `impl` of [`Posterior`]; `examples/own_posterior` has two. What it may say, and what holds if it says nothing:
 //!
 //! | question | answered by | otherwise |
 //! |---|---|---|

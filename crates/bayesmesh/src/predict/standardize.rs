@@ -1,5 +1,7 @@
 //! Zero mean and unit variance, and back.
 
+use std::ops::Range;
+
 use burn::tensor::{Tensor, TensorData};
 use serde_json::{Value, json};
 
@@ -18,6 +20,7 @@ use crate::tensors::to_vec;
 /// let scale = Standardize::fit_values(&[1.0, 100.0, 3.0, 300.0], 2)?;
 /// assert_eq!(scale.apply(&[2.0, 300.0], 2)?, [0.0, 1.0]);
 /// assert_eq!(scale.invert(&[0.0, 1.0], 2)?, [2.0, 300.0]);
+/// assert_eq!(scale.columns(1..2)?.invert(&[1.0], 1)?, [300.0]);
 /// assert_eq!(Standardize::from_text(&scale.to_text())?, scale);
 /// # Ok::<(), bayesmesh::Error>(())
 /// ```
@@ -47,6 +50,21 @@ impl Standardize {
             )));
         }
         Ok(Self { mean, std })
+    }
+
+    /// The map of some columns; of all of them where all have one in common.
+    pub fn columns(&self, columns: Range<usize>) -> Result<Self> {
+        let of = |values: &[f64]| match values {
+            [one] => Some(vec![*one]),
+            values => values.get(columns.clone()).map(<[f64]>::to_vec),
+        };
+        match (of(&self.mean), of(&self.std)) {
+            (Some(mean), Some(std)) => Self::new(mean, std),
+            _ => Err(Error::Setting(format!(
+                "columns {columns:?} of {}: there are not so many",
+                self.mean.len()
+            ))),
+        }
     }
 
     /// Mean and deviation (of the population) of each column of `[rows, columns]`.
