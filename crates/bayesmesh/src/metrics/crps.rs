@@ -31,19 +31,17 @@ pub(super) struct GroupPairs {
     pub same: f64,
 }
 
-/// Sums over pairs of `N(m_s, v_s)`; of steps where there are no variances. The groups are those of
-/// consecutive draws, or none; `room` is overwritten.
+/// Sums over pairs of `N(m_s, v_s)`; of steps where there are no variances. The groups are of
+/// consecutive draws and hold all of them; `room` is overwritten.
 pub(super) fn pairs(
     means: &[f64],
     variances: &[f64],
     groups: &[Range<usize>],
     room: &mut [Vec<f64>; 2],
 ) -> Pairs {
-    let all = std::slice::from_ref(&(0..means.len())).to_vec();
-    let parts = if groups.is_empty() { &all[..] } else { groups };
     let sums = match variances.is_empty() {
-        true => pairs_of_steps(means, parts),
-        false => pairs_of_gaussians(means, variances, parts, room),
+        true => pairs_of_steps(means, groups),
+        false => pairs_of_gaussians(means, variances, groups, room),
     };
     let total = |pick: fn(&GroupPairs) -> f64| sums.iter().map(pick).sum();
     Pairs { sum: total(|g| g.with_all), same: total(|g| g.same), groups: sums }
