@@ -310,11 +310,11 @@ fn calibrated_noise_is_that_of_the_data() {
         schedule: bayesmesh::trainer::Schedule::Constant { rate: 3e-3 },
         ..Settings::default()
     };
-    let posterior = McDropout::new(Mlp::new(5, 64, 3, 0.0)).initialised(1);
-    let mut trainer = Trainer::new(posterior, ExpectedSquaredError, settings);
-    trainer.fit(&data, None, Length::Epochs(25)).unwrap();
-    let noise = trainer.predictor().estimate_noise(&data, 3).unwrap();
-    let evaluation = trainer.evaluate(&data, 3).unwrap();
+    let posterior = Point::new(Mlp::new(5, 64, 3, 0.0)).initialised(1);
+    let mut trained = Trainer::new(posterior, ExpectedSquaredError, settings);
+    trained.fit(&data, None, Length::Epochs(25)).unwrap();
+    let noise = trained.predictor().estimate_noise(&data, 3).unwrap();
+    let evaluation = trained.evaluate(&data, 3).unwrap();
     let rows = &evaluation.regression().unwrap().by_output;
     assert_eq!(noise.len(), 3);
     for (noise, row) in noise.iter().zip(rows) {
@@ -323,7 +323,7 @@ fn calibrated_noise_is_that_of_the_data() {
         assert!((0.09..0.3).contains(noise), "{noise}");
     }
     let scoring = Scoring { noise, ..Scoring::new(3) };
-    let with = trainer.predictor().evaluate_as(&data, &scoring).unwrap();
+    let with = trained.predictor().evaluate_as(&data, &scoring).unwrap();
     let coverage = with.score("coverage_90").unwrap();
     assert!((coverage.value - 0.9).abs() < 0.04, "{coverage:?}");
     assert!(with.score("nll").unwrap().value < 0.5);
@@ -338,7 +338,7 @@ fn calibrated_noise_is_that_of_the_data() {
 fn predictions_can_be_scored_and_tabulated_by_hand() {
     let data = regression(43);
     let with = |mesh: &str| {
-        let trainer = trainer(3, Expected(Gaussian), mesh);
+        let trainer = trainer(6, Expected(Gaussian), mesh);
         let set = RegressionScores::new(3, DRAWS);
         let add = |set: &mut RegressionScores, prediction: &Predictive, truth: &Truth| {
             let Truth::Values(truth) = truth else { panic!("values") };
@@ -349,7 +349,7 @@ fn predictions_can_be_scored_and_tabulated_by_hand() {
         (set.scores(), trainer.predictor().tabulate(&data, DRAWS, 3, row).unwrap())
     };
     let (scores, table) = with("1x1");
-    let serial = trainer(3, Expected(Gaussian), "1x1");
+    let serial = trainer(6, Expected(Gaussian), "1x1");
     let evaluation = serial.evaluate(&data, DRAWS).unwrap();
     for (own, score) in scores.iter().zip(&evaluation) {
         assert_eq!(own.name, score.name);
@@ -370,12 +370,8 @@ fn predictions_can_be_scored_and_tabulated_by_hand() {
     }
     for mesh in ["2x1", "3x2", "1x5", "16x1"] {
         let (other, other_table) = with(mesh);
-        assert!(
-            distance(
-                &table.iter().map(|&x| x as f32).collect::<Vec<_>>(),
-                &other_table.iter().map(|&x| x as f32).collect::<Vec<_>>()
-            ) < 1e-6
-        );
+        let floats = |table: &[f64]| table.iter().map(|&x| x as f32).collect::<Vec<f32>>();
+        assert!(distance(&floats(&table), &floats(&other_table)) < 1e-6);
         for (a, b) in scores.iter().zip(other) {
             let close = (a.value - b.value).abs() <= 1e-9 * b.value.abs().max(1.0);
             assert!(close || a.value.is_nan() && b.value.is_nan(), "{mesh} {a:?} {b:?}");

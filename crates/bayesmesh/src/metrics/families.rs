@@ -334,4 +334,82 @@ mod tests {
             MetricError::Setting { setting: "draws", .. }
         ));
     }
+
+    /// Compares standard errors over examples with the deviation of scores over sets of examples.
+    fn assert_errors(names: &[&str], sets: &[Vec<Score>]) {
+        let count = sets.len() as f64;
+        for name in names {
+            let of = |scores: &[Score]| {
+                scores.iter().find(|score| score.name == *name).expect(name).clone()
+            };
+            let values: Vec<f64> = sets.iter().map(|scores| of(scores).value).collect();
+            let mean = values.iter().sum::<f64>() / count;
+            let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (count - 1.0);
+            let squares: f64 = sets.iter().map(|scores| of(scores).se_examples.powi(2)).sum();
+            // The deviation of 300 sets is known to a twenty-fifth.
+            let ratio = (squares / count / variance).sqrt();
+            assert!((0.85..1.15).contains(&ratio), "{name}: {ratio}");
+        }
+    }
+
+    /// Rows of three outputs that have most of their error in common, with draws that are too narrow.
+    #[test]
+    fn errors_over_examples_are_the_spread_over_sets_of_examples() {
+        let (rows, draws, outputs) = (200, 4, 3);
+        let mut lcg = Lcg(41);
+        let mut sets = Vec::new();
+        for _ in 0..300 {
+            let truth: Vec<f32> = (0..rows)
+                .flat_map(|_| {
+                    let common = lcg.normal();
+                    [0; 3].map(|_| (1.5 * common + 0.5 * lcg.normal()) as f32)
+                })
+                .collect();
+            let cells = draws * rows * outputs;
+            let means: Vec<f32> = (0..cells).map(|_| (0.5 * lcg.normal()) as f32).collect();
+            let noise: Vec<f32> = (0..cells).map(|_| (0.5 + lcg.uniform()) as f32).collect();
+            let mut set = RegressionScores::new(outputs, draws);
+            set.add(&MixtureBatch::new(&means, &noise, &truth, draws, outputs).unwrap()).unwrap();
+            sets.push(set.scores());
+        }
+        let names = [
+            "mse",
+            "rmse",
+            "mae",
+            "bias",
+            "nll",
+            "crps",
+            "crps_fair",
+            "coverage_50",
+            "coverage_90",
+            "mace",
+            "mean_std",
+            "spread",
+            "skill",
+            "spread_skill_ratio",
+        ];
+        assert_errors(&names, &sets);
+    }
+
+    /// Probabilities that are too certain, so that bins are off by more than chance.
+    #[test]
+    fn errors_over_examples_of_classes_are_the_spread_over_sets_of_examples() {
+        let mut lcg = Lcg(42);
+        let mut sets = Vec::new();
+        for _ in 0..300 {
+            let (p, y) = lcg.classification(1000, 3);
+            let sharp: Vec<f32> = p
+                .chunks(3)
+                .flat_map(|row| {
+                    let sum: f32 = row.iter().map(|p| p * p).sum();
+                    row.iter().map(move |p| p * p / sum)
+                })
+                .collect();
+            let mut set = ClassificationScores::new(3);
+            set.add(&sharp, &y).unwrap();
+            sets.push(set.scores());
+        }
+        let names = ["accuracy", "nll", "brier", "ece", "entropy_right", "entropy_wrong"];
+        assert_errors(&names, &sets);
+    }
 }

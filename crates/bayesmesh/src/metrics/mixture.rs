@@ -12,10 +12,11 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use super::MetricError;
 use super::batch::{check_count, check_finite};
 use super::crps::pairs;
+use super::jackknife::{DRAW_GROUPS, draw_groups};
 use super::normal_table::NormalTable;
-use super::{MetricError, draw_group};
 
 /// Cells that a thread takes at a time.
 const BLOCK: usize = 64;
@@ -140,7 +141,7 @@ impl<'a> MixtureBatch<'a> {
 
     /// The same by all draws, and then without each of so many groups of them.
     pub(super) fn scored_without(&self, rows: Range<usize>, groups: usize) -> Vec<RegressionBatch> {
-        let parts: Vec<_> = (0..groups).map(|g| draw_group(self.draws, groups, g)).collect();
+        let parts = draw_groups(self.draws, groups);
         let cells = self.map(rows, &parts, 1 + groups, |draws, cells| draws.score(cells));
         let batch = |mixture: usize| RegressionBatch {
             outputs: self.outputs,
@@ -213,8 +214,11 @@ struct Draws<'a> {
     /// Zeros where there is no noise.
     variances: Vec<f64>,
     noise: bool,
-    /// The draws of each group, one after the other.
+    /// The draws of each group that is left out in turn, one after the other.
     groups: &'a [Range<usize>],
+    /// The groups by which pairs of draws are added up, also where none is left out: so that a score
+    /// has the same bits with and without its standard error.
+    parts: Vec<Range<usize>>,
     terms: Vec<f64>,
     room: [Vec<f64>; 2],
 }
@@ -222,8 +226,12 @@ struct Draws<'a> {
 impl<'a> Draws<'a> {
     fn new(draws: usize, groups: &'a [Range<usize>], noise: bool) -> Self {
         let zeros = || vec![0.0; draws];
-        let room = [zeros(), zeros()];
-        Self { truth: 0.0, means: zeros(), variances: zeros(), noise, groups, terms: zeros(), room }
+        let parts = match groups.is_empty() {
+            true => draw_groups(draws, draws.min(DRAW_GROUPS)),
+            false => groups.to_vec(),
+        };
+        let (means, variances, terms, room) = (zeros(), zeros(), zeros(), [zeros(), zeros()]);
+        Self { truth: 0.0, means, variances, noise, groups, parts, terms, room }
     }
 
     /// Fills the cells of all draws and of those without each group.
@@ -370,7 +378,7 @@ impl<'a> Draws<'a> {
             (distance - 0.5 * pairs / (count * count), fair)
         };
         let noise = if self.noise { &self.variances[..] } else { &[] };
-        let pairs = pairs(&self.means, noise, self.groups, &mut self.room);
+        let pairs = pairs(&self.means, noise, &self.parts, &mut self.room);
         let draws = self.terms.len() as f64;
         let distance: f64 = self.terms.iter().sum();
         for (g, (group, own)) in self.groups.iter().zip(&pairs.groups).enumerate() {

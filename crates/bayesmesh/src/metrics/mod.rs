@@ -76,7 +76,6 @@ pub use evaluation::{ClassificationEvaluation, Evaluation, RegressionEvaluation}
 pub use families::{ClassificationScores, RegressionScores};
 pub use histogram::{PitHistogram, RankHistogram};
 pub use interval::IntervalCoverage;
-use jackknife::draw_group;
 pub use jackknife::{DRAW_GROUPS, Jackknife};
 pub use latitude::{LatitudeRmse, latitude_weights};
 pub use mixture::{Cell, MixtureBatch, RegressionBatch};
