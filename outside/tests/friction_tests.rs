@@ -138,8 +138,11 @@ fn a_run_that_has_had_its_length_says_so() {
 
 #[test]
 fn a_checkpoint_of_another_optimiser_is_refused() {
-    let optimizers =
-        [OptimizerConfig::adam(), OptimizerConfig::sgd(), OptimizerConfig::sgd().momentum(0.9)];
+    let optimizers = [
+        OptimizerConfig::adam(),
+        OptimizerConfig::sgd(),
+        OptimizerConfig::sgd().momentum(0.9).unwrap(),
+    ];
     let trainer = |optimizer| {
         let settings = Settings { optimizer, ..settings() };
         Trainer::new(Point::new(Line::new(1, None, 0.0)), ExpectedSquaredError, settings)

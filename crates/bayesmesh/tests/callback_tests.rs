@@ -120,7 +120,7 @@ fn of_accuracy_more_is_better() {
         Trainer::new(posterior.initialised(1), Expected(Categorical), settings("2x1", false))
             .with_callback(best);
     let (train, valid) = (classification(40), classification(24));
-    let before = trainer.evaluate(&valid, 2).unwrap()[0].value;
+    let before = trainer.evaluate(&valid, 2).unwrap().scores()[0].value;
     trainer.fit(&train, Some(&valid), Length::Epochs(10)).unwrap();
     assert!(kept.get().unwrap().score > before.max(0.5));
 }

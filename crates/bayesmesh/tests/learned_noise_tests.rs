@@ -3,7 +3,7 @@
 mod common;
 
 use bayesmesh::loss::{Expected, Gaussian, Loss, Mixture};
-use bayesmesh::posterior::Family;
+
 use bayesmesh::trainer::{Length, OptimizerConfig, Schedule};
 use bayesmesh::{
     Draw, LearnedNoise, McDropout, MeanField, Network, Point, Posterior, Prior, Reduce, Settings,
@@ -174,14 +174,14 @@ fn under_a_mean_field_the_noise_is_a_point_and_keeps_its_start() {
         .parameters()
         .slots()
         .iter()
-        .map(|slot| (slot.name.as_str(), slot.family == Family::Point))
+        .map(|slot| (slot.name.as_str(), slot.family.is_certain()))
         .collect();
     let expected =
         [("network.linear.weight", false), ("network.linear.bias", false), ("log_variance", true)];
     assert_eq!(families, expected);
     assert_eq!(log_variances(&posterior), [2.0 * 0.5f32.ln(); 3]);
     let all = posterior.with_selection(|_| true);
-    assert!(all.parameters().slots().iter().all(|slot| slot.family != Family::Point));
+    assert!(all.parameters().slots().iter().all(|slot| !slot.family.is_certain()));
 }
 
 #[test]

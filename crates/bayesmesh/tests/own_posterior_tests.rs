@@ -2,6 +2,8 @@
 //! as on one rank, their gradients are right, and members stay apart.
 
 mod common;
+#[path = "common/scratch.rs"]
+mod scratch;
 
 #[path = "../examples/own_posterior/ensemble.rs"]
 #[allow(dead_code)]
@@ -18,10 +20,10 @@ use bayesmesh::{
     Error, Place, Point, Posterior, Predictor, Settings, TensorDataset, Trainer, threads,
 };
 use burn::tensor::Tensor;
-use common::scratch::Scratch;
 use common::{Mlp, classification, distance, regression};
 use ensemble::DeepEnsemble;
 use laplace::MeanFieldLaplace;
+use scratch::Scratch;
 
 type Regression = TensorDataset<Tensor<2>, Tensor<2>>;
 
@@ -54,7 +56,7 @@ fn a_laplace_posterior_is_the_same_on_any_mesh() {
 
 #[test]
 fn an_ensemble_is_the_same_on_any_mesh() {
-    let sgd = Settings { optimizer: OptimizerConfig::sgd().momentum(0.9), ..settings() };
+    let sgd = Settings { optimizer: OptimizerConfig::sgd().momentum(0.9).unwrap(), ..settings() };
     // Each for itself, and all together.
     for settings in [settings(), sgd] {
         check_meshes(&ensemble(3), &Expected(Categorical), &classification(40), &settings).unwrap();

@@ -10,7 +10,7 @@ use bayesmesh::metrics::{MetricSet as _, RegressionScores, normal};
 use bayesmesh::posterior::InitialStd;
 use bayesmesh::trainer::Length;
 use bayesmesh::{
-    Dataset, Loss, McDropout, MeanField, Posterior, Predictive, Prior, Scoring, Settings,
+    Dataset, Loss, McDropout, MeanField, Point, Posterior, Predictive, Prior, Scoring, Settings,
     Standardize, Trainer,
 };
 use burn::tensor::{Device, Tensor};

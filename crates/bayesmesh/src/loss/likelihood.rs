@@ -334,7 +334,7 @@ mod tests {
         let value = fixed.log_density(output.clone(), &target);
         let logs = Tensor::<2>::full([2, 1], (2.0 * std.ln()) as f32, &device);
         let learned = Gaussian.log_density(Tensor::cat(vec![output.clone(), logs], 1), &target);
-        let read = |tensor: Tensor<2>| crate::posterior::to_vec(tensor);
+        let read = |tensor: Tensor<2>| crate::tensors::to_vec(tensor);
         let (values, expected) = (read(value.clone()), read(learned));
         let gradient = read(output.grad(&value.sum().backward()).unwrap());
         for (i, error) in errors.iter().enumerate() {
