@@ -284,6 +284,21 @@ fn a_scaled_prediction_is_in_the_units_of_the_user() {
     assert!(prediction.scaled(&Standardize::new(vec![0.0; 3], vec![1.0; 3]).unwrap()).is_err());
 }
 
+/// Noise of one output only, and of one draw only: the rest are steps.
+#[test]
+fn quantiles_of_steps_among_gaussians() {
+    let prediction = Predictive::of_values(3, 1, vec![0.0, 0.0, 1.0, 1.0, 4.0, 4.0]).unwrap();
+    let noisy = prediction.clone().with_noise(&[0.0, 0.5]).unwrap();
+    let [plain, mixed] = [prediction, noisy].map(|p| p.quantiles(&[0.3, 0.5]).unwrap());
+    for (plain, mixed) in plain.iter().zip(&mixed) {
+        assert_eq!(plain[0], mixed[0]);
+        assert!(mixed[1].is_finite() && plain[1] != mixed[1]);
+    }
+    let steps = Predictive::of_gaussians(2, 1, vec![0.0, 10.0], vec![0.0, 1.0]).unwrap();
+    let [low, high] = [0.25, 0.75].map(|level| steps.quantiles(&[level]).unwrap()[0][0]);
+    assert!(low.abs() < 1e-6 && (high - 10.0).abs() < 1e-5, "{low} {high}");
+}
+
 /// A known noise reaches predictions and scores.
 #[test]
 fn a_fixed_noise_is_that_of_the_prediction() {

@@ -41,7 +41,7 @@ impl RegressionMetric for PointError {
 }
 
 /// `nll`: mean over rows and outputs of `−ln 1/S Σ_s N(y; m_s, v_s)`, in nats. NaN where the
-/// prediction has no noise, and thus no density.
+/// prediction has no noise, and thus no density; not finite where only some outputs have none.
 #[derive(Clone, Debug, Default)]
 pub struct MixtureNll {
     /// Rows, cells, and the sum and sum of squares of the rows' negative log-densities.

@@ -47,9 +47,9 @@ pub(super) fn mean_over_rows(statistics: &[f64], index: usize) -> Estimate {
 }
 
 /// The standard error of the mean of `count` numbers from their sum and sum of squares; NaN for
-/// fewer than two.
+/// fewer than two, and where a number is infinite.
 pub(super) fn standard_error(count: f64, sum: f64, squares: f64) -> f64 {
-    if count < 2.0 || squares.is_nan() {
+    if count < 2.0 || !squares.is_finite() {
         return f64::NAN;
     }
     let variance = (squares - sum * sum / count) / (count - 1.0);
@@ -72,6 +72,13 @@ mod tests {
         assert_eq!(mean.value, 3.0);
         assert_close(mean.error, 8f64.sqrt() / (2.0 * 2f64.sqrt()), 1e-15);
         assert_close(mean.sqrt().error, 0.5 / 3f64.sqrt() * mean.error, 1e-15);
+    }
+
+    #[test]
+    fn what_is_infinite_has_no_error() {
+        assert!(standard_error(3.0, f64::INFINITY, f64::INFINITY).is_nan());
+        assert!(standard_error(3.0, f64::NAN, f64::NAN).is_nan());
+        assert_eq!(standard_error(3.0, 3.0, 3.0), 0.0);
     }
 
     /// Of rows whose outputs are equal, the standard error is that of the rows, not of the cells.

@@ -196,11 +196,12 @@ impl Predictive {
         for cell in 0..cells {
             let mut draws: Vec<f32> = over_draws(&self.values, cells, cell).collect();
             let noise: Vec<f32> = over_draws(&self.noise_variances, cells, cell).collect();
-            if noise.is_empty() {
+            let certain = noise.iter().all(|variance| *variance == 0.0);
+            if certain {
                 draws.sort_unstable_by(f32::total_cmp);
             }
             for (level, out) in levels.iter().zip(&mut quantiles) {
-                out[cell] = match noise.is_empty() {
+                out[cell] = match certain {
                     true => quantile(&draws, *level),
                     false => mixture_quantile(&draws, &noise, *level),
                 } as f32;
@@ -404,8 +405,11 @@ fn mixture_quantile(means: &[f32], variances: &[f32], level: f64) -> f64 {
     let mut low = ends.clone().fold(f64::INFINITY, f64::min);
     let mut high = ends.fold(f64::NEG_INFINITY, f64::max);
     let cdf = |x: f64| {
-        let sum: f64 = components().map(|(mean, std)| normal::cdf((x - mean) / std)).sum();
-        sum / means.len() as f64
+        let below = |(mean, std): (f64, f64)| match std {
+            0.0 => f64::from(u8::from(mean <= x)),
+            std => normal::cdf((x - mean) / std),
+        };
+        components().map(below).sum::<f64>() / means.len() as f64
     };
     for _ in 0..60 {
         let middle = 0.5 * (low + high);
