@@ -5,8 +5,8 @@ mod common;
 use bayesmesh::loss::{GaussianOfDraws, SquaredErrorOfMean};
 use bayesmesh::trainer::{Length, OptimizerConfig, Schedule};
 use bayesmesh::{
-    Communicator, Dataset, Draw, Error, McDropout, Network, Place, Posterior, Result, Settings,
-    TensorDataset, Trainer, threads,
+    Communicator, Dataset, Draw, Error, McDropout, Network, Place, Point, Posterior, Result,
+    Settings, TensorDataset, Trainer, threads,
 };
 use burn::module::{Module, Param};
 use burn::nn::{Linear, LinearConfig};
@@ -215,15 +215,18 @@ impl Network for Wrong {
     type Input = Tensor<2>;
 
     fn forward(&self, input: Tensor<2>, _draw: &Draw) -> Tensor<2> {
+        // The one example that is tried before a run shows nothing.
+        assert_eq!(input.dims()[0], 1, "more than one row");
         self.linear.forward(input)
     }
 }
 
 #[test]
 fn a_network_that_panics_in_a_thread_is_an_error() {
-    let network = Wrong { linear: LinearConfig::new(4, 3).init(&Device::default()) };
-    let posterior = McDropout::new(network);
+    let network = Wrong { linear: LinearConfig::new(5, 3).init(&Device::default()) };
+    let posterior = Point::new(network);
     let mut trainer = Trainer::new(posterior, SquaredErrorOfMean, settings("2x1"));
     let error = trainer.fit(&regression(20), None, Length::Steps(1)).unwrap_err();
     assert!(matches!(error, Error::Rank(_)), "{error}");
+    assert!(error.to_string().contains("more than one row"), "{error}");
 }

@@ -75,7 +75,7 @@ fn the_check_finds_a_run_that_depends_on_the_mesh() {
     assert!(message.contains("on a mesh of 2x1"), "{message}");
     let still = Settings { schedule: 1e-12.into(), ..settings() };
     let error = check_meshes(&laplace(), &SquaredErrorOfMean, &regression(40), &still);
-    assert!(error.unwrap_err().to_string().contains("changed nothing"));
+    assert!(error.unwrap_err().to_string().contains("nothing is compared"));
 }
 
 /// The penalty and its derivatives against finite differences, in parts as ranks add them.

@@ -100,7 +100,7 @@ pub fn linear_composed<const D: usize>(
     }
 }
 
-/// A linear layer on the way around which its input's ancestor is kept: `y = r + x W + b`.
+/// A linear layer with a residual connection: `y = r + x W + b`.
 ///
 /// The product is added to r where it is made, without a pass of its own. The gradient of r is that
 /// of y.

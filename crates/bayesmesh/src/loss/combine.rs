@@ -222,8 +222,11 @@ pub(crate) fn pullback(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use bayesmesh_comm::threads;
     use burn::tensor::Device;
+    use proptest::prelude::*;
+
+    use super::*;
 
     fn fold(combine: Combine, draws: &[Vec<f32>]) -> Vec<f32> {
         let mut fold = Fold::new(combine);
@@ -275,5 +278,104 @@ mod tests {
     fn gathered_draws_stand_side_by_side() {
         let all = fold(Combine::Gather, &[vec![1.0, 2.0], vec![3.0, 4.0]]);
         assert_eq!(all, [1.0, 2.0, 3.0, 4.0]);
+    }
+
+    /// Combines draws that are divided among ranks of these sizes.
+    fn fold_on_ranks(combine: Combine, draws: &[Vec<f32>], shares: &[usize]) -> Vec<Vec<f32>> {
+        let outcome = threads::run(shares.len(), |samples| {
+            let first = shares[..samples.rank()].iter().sum::<usize>();
+            let mut fold = Fold::new(combine);
+            for draw in &draws[first..][..shares[samples.rank()]] {
+                let data = TensorData::new(draw.clone(), [1, draw.len()]);
+                fold.push(Tensor::from_data(data, &Device::default()), 1);
+            }
+            let data = fold.finish(Some(samples), Reduce::Reproducible)?;
+            Ok::<Vec<f32>, CommError>(data.try_into_vec().unwrap())
+        });
+        outcome.unwrap()
+    }
+
+    const COMBINATIONS: [Combine; 4] =
+        [Combine::Sum, Combine::LogSumExp, Combine::Moments, Combine::Gather];
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// However draws are divided among ranks, they combine to what one rank gives: within the
+        /// rounding of sums, and to the bit where the shares are equal blocks of 1, 2, 4, 8 …
+        #[test]
+        fn divided_draws_combine_as_on_one_rank(
+            draws in prop::collection::vec(prop::collection::vec(-30f32..30.0, 3), 1..12),
+            shares in prop::collection::vec(1usize..4, 1..4),
+            block in 0u32..3,
+            ranks in 1usize..4,
+        ) {
+            for combine in COMBINATIONS {
+                let shares: Vec<usize> = shares.clone();
+                let total = shares.iter().sum::<usize>();
+                let some: Vec<Vec<f32>> = draws.iter().cycle().take(total).cloned().collect();
+                let serial = fold(combine, &some);
+                for other in fold_on_ranks(combine, &some, &shares) {
+                    for (one, other) in serial.iter().zip(&other) {
+                        let scale = 900.0f32.max(one.abs());
+                        prop_assert!((one - other).abs() <= 1e-5 * scale, "{combine:?}: {one} {other}");
+                    }
+                    prop_assert_eq!(other.len(), serial.len());
+                }
+                let shares = vec![1 << block; ranks];
+                let some: Vec<Vec<f32>> =
+                    draws.iter().cycle().take(ranks << block).cloned().collect();
+                let serial = fold(combine, &some);
+                for other in fold_on_ranks(combine, &some, &shares) {
+                    prop_assert_eq!(&other, &serial, "{:?} in blocks of {}", combine, 1 << block);
+                }
+            }
+        }
+
+        /// The gradient of a combination that `pullback` gives in closed form, against differences.
+        #[test]
+        fn the_pullback_is_the_derivative(
+            draws in prop::collection::vec(prop::collection::vec(-2f32..2.0, 2), 2..6),
+            weights in prop::collection::vec(-1f32..1.0, 6),
+        ) {
+            let tensor = |values: &[f32]| {
+                let data = TensorData::new(values.to_vec(), [1, values.len()]);
+                Tensor::<2>::from_data(data, &Device::default())
+            };
+            for combine in COMBINATIONS {
+                // L = ⟨weights, R⟩, but for the anchor of moments, which counts as a constant.
+                let of = |combined: &[f32]| -> f64 {
+                    let pairs = combined.iter().zip(weights.iter().cycle()).enumerate();
+                    pairs.map(|(i, (r, w))| match combine {
+                        Combine::Moments if i < 2 => 0.0,
+                        // The mean is anchor + m.
+                        Combine::Moments if i < 4 => f64::from(r + combined[i - 2]) * f64::from(*w),
+                        _ => f64::from(*r) * f64::from(*w),
+                    }).sum()
+                };
+                let combined = fold(combine, &draws);
+                let gradient: Vec<f32> = (0..combined.len()).map(|i| match combine {
+                    Combine::Moments if i < 2 => 0.0,
+                    _ => weights[i % weights.len()],
+                }).collect();
+                for (s, draw) in draws.iter().enumerate() {
+                    let pulled = pullback(
+                        combine, tensor(&gradient), tensor(&combined), tensor(draw), s..s + 1,
+                        draws.len(),
+                    );
+                    let pulled: Vec<f32> = pulled.into_data().try_into_vec().unwrap();
+                    for (column, pulled) in pulled.iter().enumerate() {
+                        let moved = |by: f32| {
+                            let mut draws = draws.clone();
+                            draws[s][column] += by;
+                            of(&fold(combine, &draws))
+                        };
+                        let difference = (moved(0.02) - moved(-0.02)) / 0.04;
+                        let error = (f64::from(*pulled) - difference).abs();
+                        prop_assert!(error < 2e-3 * (1.0 + difference.abs()), "{combine:?}: {pulled} {difference}");
+                    }
+                }
+            }
+        }
     }
 }

@@ -24,7 +24,8 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     /// What predictions are made from, as trained so far, on the same ranks.
     pub fn predictor(&self) -> Predictor<P> {
         let threads = self.settings.threads_per_rank();
-        let members = self.state.members.clone();
+        // Moments are of no use to predictions, and large.
+        let members = self.state.members.with_new_optimizers(self.settings.optimizer);
         Predictor::new(
             self.place.clone(),
             self.settings.mesh,
