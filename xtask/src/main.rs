@@ -56,7 +56,9 @@ fn test(options: &[String]) -> Result<(), String> {
     cargo(&["test", "--release", "--examples", "--lib", "--bins", "--tests"])?;
     cargo(&["test", "--release", "--doc"])?;
     // Not of one package: its dependencies would be built once more, with fewer features.
-    cargo(&["run", "--release", "--quiet", "--example", "cnn"])?;
+    for example in ["cnn", "own_posterior"] {
+        cargo(&["run", "--release", "--quiet", "--example", example])?;
+    }
     mpi::test(mpi::Library::OpenMpi)
 }
 
