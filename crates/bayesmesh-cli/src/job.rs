@@ -138,18 +138,14 @@ impl Job {
             .map_or_else(String::new, |world| format!("{program} -n {} ", world.size()))
     }
 
-    /// The mesh that was asked for. Otherwise [`Mesh::for_nodes`], of the nodes of the job, or of one
-    /// node that has a thread for every processor, but no more than draws.
+    /// The mesh that was asked for, otherwise the default of the library.
     pub fn mesh(&self, asked: &Ranks, recipe: &Recipe) -> Result<Mesh> {
         let (draws, batch) = (recipe.train.samples, recipe.train.batch);
         let Some(world) = &self.world else {
             return match (asked.mesh, asked.ranks) {
                 (Some(mesh), _) => Ok(mesh),
                 (None, Some(n)) => Ok(Mesh::samples(n).map_err(|error| Usage(error.to_string()))?),
-                (None, None) => {
-                    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-                    Ok(Mesh::for_nodes(&[processors.min(draws)], draws, batch))
-                }
+                (None, None) => Ok(Place::Threads.default_mesh(draws, batch)?),
             };
         };
         let size = world.size();
@@ -168,8 +164,8 @@ impl Job {
             ))
             .into()),
             None => {
+                let mesh = Place::Job(world.clone()).default_mesh(draws, batch)?;
                 let sizes = node_sizes(&**world)?;
-                let mesh = Mesh::for_nodes(&sizes, draws, batch);
                 if are_uneven(&sizes) {
                     say::warn(format!(
                         "the nodes have different numbers of ranks ({}): the mesh is {mesh}; give \

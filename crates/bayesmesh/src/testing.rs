@@ -25,7 +25,8 @@ const STEPS: usize = 4;
 ///   the same.
 /// - A run that is stopped and goes on on another number of ranks ends with the same digest.
 ///
-/// `settings` say everything but the mesh and the order of sums. An error names the mesh and the
+/// `settings` say everything but the mesh and the order of sums; they need at least two draws and a
+/// batch of two. An error names the mesh and the
 /// tensor.
 ///
 /// ```
@@ -65,6 +66,13 @@ where
         return Err(Error::Mismatch(format!(
             "{STEPS} steps changed the parameters by {moved:e} only: nothing is compared; raise the \
              learning rate"
+        )));
+    }
+    if settings.samples < 2 || settings.batch < 2 {
+        return Err(Error::Setting(format!(
+            "{} draws and a batch of {} cannot be divided: nothing is compared; use at least two of \
+             each",
+            settings.samples, settings.batch
         )));
     }
     for mesh in ["2x1", "1x2", "3x1", "1x3", "2x2", "4x1", "1x4"] {

@@ -12,14 +12,20 @@ mod ensemble;
 #[allow(dead_code)]
 mod laplace;
 
+use std::ops::Range;
+
+use bayesmesh::checkpoint::{Checkpoint, NamedTensor};
 use bayesmesh::loss::{Categorical, Expected, Gaussian, Mixture, SquaredErrorOfMean};
-use bayesmesh::posterior::Ownership;
+use bayesmesh::posterior::{Ownership, Parameters, Update};
 use bayesmesh::testing::check_meshes;
-use bayesmesh::trainer::{Length, OptimizerConfig};
+use bayesmesh::trainer::{BestCheckpoint, Callback, Flow, Length, OptimizerConfig, StepReport};
 use bayesmesh::{
-    Error, Place, Point, Posterior, Predictor, Settings, TensorDataset, Trainer, threads,
+    Draw, Error, Network, Place, Point, Posterior, Predictor, Reduce, Result, Settings,
+    TensorDataset, Trainer, threads,
 };
-use burn::tensor::Tensor;
+use burn::module::Module;
+use burn::nn::{BatchNorm, BatchNormConfig, Linear, LinearConfig};
+use burn::tensor::{Device, Tensor};
 use common::{Mlp, classification, distance, regression};
 use ensemble::DeepEnsemble;
 use laplace::MeanFieldLaplace;
@@ -202,4 +208,264 @@ fn own_posteriors_predict_from_what_was_saved() {
     assert!(refused.contains("`laplace`") && refused.contains("load_as"), "{refused}");
     let loaded = Predictor::load_as(&path, laplace()).unwrap();
     assert_eq!(loaded.predict(&input, 4).unwrap(), trainer.predict(&input, 4).unwrap());
+}
+
+/// A layer with running statistics.
+#[derive(Module, Debug)]
+struct Normed {
+    first: Linear,
+    norm: BatchNorm,
+    second: Linear,
+}
+
+impl Normed {
+    fn new() -> Self {
+        let device = Device::default();
+        Self {
+            first: LinearConfig::new(5, 6).init(&device),
+            norm: BatchNormConfig::new(6).init(&device),
+            second: LinearConfig::new(6, 3).init(&device),
+        }
+    }
+}
+
+impl Network for Normed {
+    type Input = Tensor<2>;
+    fn forward(&self, x: Tensor<2>, _: &Draw) -> Tensor<2> {
+        let hidden = self.norm.forward(self.first.forward(x).unsqueeze_dim::<3>(2));
+        self.second.forward(hidden.squeeze_dim::<2>(2).tanh())
+    }
+}
+
+/// Langevin chains: `θ ← θ − η·∇(L + |θ|²/2N) + √(2ηT)·ε`, with the mean of each chain as its state.
+/// Every question that a posterior can answer is.
+#[derive(Clone)]
+struct Langevin {
+    parameters: Parameters<Normed>,
+    mean: Vec<f32>,
+    /// The member and the step at which its update fails.
+    fails: Option<(usize, usize)>,
+    index: usize,
+}
+
+impl Langevin {
+    fn new() -> Self {
+        let parameters = Parameters::new(Normed::new());
+        let mean = vec![0.0; parameters.values().len()];
+        Self { parameters, mean, fails: None, index: 0 }
+    }
+}
+
+impl Posterior for Langevin {
+    type Network = Normed;
+
+    fn parameters(&self) -> &Parameters<Normed> {
+        &self.parameters
+    }
+
+    fn parameters_mut(&mut self) -> &mut Parameters<Normed> {
+        &mut self.parameters
+    }
+
+    fn ownership(&self) -> Ownership {
+        Ownership::PerDraw
+    }
+
+    fn member(&self, index: usize, _seed: u64) -> Self {
+        let mut member = self.clone();
+        member.index = index;
+        for (place, value) in member.parameters.values_mut().iter_mut().enumerate() {
+            *value = ((place * 31 + index * 17) % 23) as f32 / 23.0 - 0.5;
+        }
+        member
+    }
+
+    fn penalty(&self, weight: f32, range: Range<usize>, gradient: &mut [f32]) -> f64 {
+        let values = &self.parameters.values()[range];
+        gradient.iter_mut().zip(values).for_each(|(sum, value)| *sum += weight * value);
+        values.iter().map(|value| 0.5 * f64::from(*value).powi(2)).sum()
+    }
+
+    fn update(&mut self, update: &mut Update<'_>) -> Result<()> {
+        if self.fails == Some((self.index, update.step)) {
+            return Err(Error::Setting("this chain breaks".to_owned()));
+        }
+        let mut noise = vec![0.0; update.values.len()];
+        update.noise().fill_normal(update.range.start as u64, &mut noise);
+        let (rate, spread) = (update.rate as f32, (2e-4 * update.rate).sqrt() as f32);
+        let steps = update.gradient.iter().zip(noise);
+        for (value, (gradient, noise)) in update.values.iter_mut().zip(steps) {
+            *value += spread * noise - rate * gradient;
+        }
+        Ok(())
+    }
+
+    fn after_step(&mut self, steps: usize) {
+        for (mean, value) in self.mean.iter_mut().zip(self.parameters.values()) {
+            *mean += (value - *mean) / steps as f32;
+        }
+    }
+
+    fn state(&self) -> Vec<NamedTensor> {
+        let (name, values) = ("mean".to_owned(), self.mean.clone());
+        vec![NamedTensor { name, shape: vec![values.len()], values }]
+    }
+
+    fn restore_state(&mut self, mut state: Vec<NamedTensor>) -> Result<()> {
+        self.mean = state.pop().map(|tensor| tensor.values).unwrap_or_default();
+        Ok(())
+    }
+}
+
+/// Own update, own state, own beginning, a penalty and running statistics, for members.
+#[test]
+fn chains_are_the_same_on_any_mesh() {
+    // Batch statistics are those of a shard, so that the data axis is another model: draws only.
+    let settings = Settings { optimizer: OptimizerConfig::sgd(), heat: 5.0, ..settings() };
+    let train = |mesh: &str, shard_optimizer: bool, reduce| {
+        let mesh = mesh.parse().unwrap();
+        let settings = Settings { mesh, shard_optimizer, reduce, ..settings.clone() };
+        let mut trainer = Trainer::new(Langevin::new(), SquaredErrorOfMean, settings);
+        trainer.fit(&regression(40), None, Length::Steps(4)).unwrap();
+        trainer
+    };
+    let serial = train("1x1", false, Reduce::Reproducible).checkpoint();
+    let named = |name: &str| serial.optimizer.iter().any(|tensor| tensor.name == name);
+    assert!(named("member.3.posterior.mean"), "the state is kept");
+    assert!(serial.buffers.iter().any(|tensor| tensor.name.starts_with("member.2.norm")));
+    for (mesh, divided) in [("2x1", false), ("4x1", true), ("1x1", true)] {
+        let other = train(mesh, divided, Reduce::Reproducible);
+        assert!(other.checkpoint() == serial, "{mesh}");
+    }
+    // On the data axis the update is divided too; compared with itself undivided.
+    let (whole, divided) = (train("2x2", false, Reduce::Fast), train("2x2", true, Reduce::Fast));
+    for (one, other) in whole.members().zip(divided.members()) {
+        let error = distance(one.parameters().values(), other.parameters().values());
+        assert!(error < 1e-6, "{error}");
+    }
+    // The mean of a chain is that of what it went through, also after a stop.
+    let mut half = Trainer::new(Langevin::new(), SquaredErrorOfMean, settings.clone());
+    half.fit(&regression(40), None, Length::Steps(2)).unwrap();
+    let reduce = Reduce::Reproducible;
+    let settings = Settings { mesh: "2x1".parse().unwrap(), reduce, ..settings };
+    let mut resumed = Trainer::new(Langevin::new(), SquaredErrorOfMean, settings);
+    resumed.restore(&half.checkpoint(), "half").unwrap();
+    resumed.fit(&regression(40), None, Length::Steps(4)).unwrap();
+    let means = |trainer: &Trainer<Langevin, SquaredErrorOfMean>| -> Vec<f32> {
+        trainer.members().flat_map(|chain| chain.mean.clone()).collect()
+    };
+    let whole = train("1x1", false, Reduce::Reproducible);
+    assert!(distance(&means(&whole), &means(&resumed)) < 1e-6);
+    assert!(distance(&means(&whole), &means(&half)) > 1e-4, "the mean moves");
+    assert_eq!(OptimizerConfig::sgd(), whole.settings().optimizer);
+}
+
+/// The penalty of members is that of each, not of their mean.
+#[test]
+fn the_penalty_of_members_has_its_full_weight() {
+    let still = Settings { heat: 40.0, batch: 8, clip_norm: None, ..settings() };
+    let step = |heat: f64| {
+        let settings = Settings { heat, ..still.clone() };
+        let mut trainer = Trainer::new(Langevin::new(), SquaredErrorOfMean, settings);
+        let before: Vec<f32> = trainer.posterior().parameters().values().to_vec();
+        trainer.fit(&regression(40), None, Length::Steps(1)).unwrap();
+        let after: Vec<f32> = trainer.posterior().parameters().values().to_vec();
+        (before, after)
+    };
+    // Of the same noise and the same data: the difference is −η·(heat/N)·θ.
+    let ((before, with), (_, without)) = (step(40.0), step(0.0));
+    for ((before, with), without) in before.iter().zip(with).zip(without) {
+        let expected = -0.05 * (40.0 / 40.0) * before;
+        assert!((with - without - expected).abs() < 1e-6, "{with} {without} {before}");
+    }
+}
+
+/// A step that fails in the middle leaves members apart: the trainer knows.
+#[test]
+fn a_run_that_failed_in_the_middle_of_a_step_goes_on_from_a_checkpoint_only() {
+    let data = regression(40);
+    for mesh in ["1x1", "2x1", "4x1"] {
+        let settings = Settings { mesh: mesh.parse().unwrap(), ..settings() };
+        let mut trainer = Trainer::new(Langevin::new(), SquaredErrorOfMean, settings.clone());
+        trainer.fit(&data, None, Length::Steps(2)).unwrap();
+        let saved = trainer.checkpoint();
+        let breaking = Langevin { fails: Some((2, 3)), ..Langevin::new() };
+        let mut trainer = Trainer::new(breaking, SquaredErrorOfMean, settings);
+        trainer.restore(&saved, "saved").unwrap();
+        let error = trainer.fit(&data, None, Length::Steps(6)).unwrap_err().to_string();
+        assert!(error.contains("this chain breaks"), "{mesh}: {error}");
+        for error in [
+            trainer.fit(&data, None, Length::Steps(6)).unwrap_err(),
+            trainer.checkpoint_on(true).unwrap_err(),
+        ] {
+            assert!(error.to_string().contains("restore a checkpoint"), "{mesh}: {error}");
+        }
+        trainer.restore(&saved, "saved").unwrap();
+        trainer.fit(&data, None, Length::Steps(3)).unwrap();
+    }
+}
+
+/// Fails once.
+struct Fails(usize);
+
+impl Callback for Fails {
+    fn on_step(&mut self, report: &StepReport, _: &dyn Fn() -> Checkpoint) -> Result<Flow> {
+        match report.step == self.0 {
+            true => Err(Error::Setting("the disk is full".to_owned())),
+            false => Ok(Flow::Continue),
+        }
+    }
+}
+
+#[test]
+fn a_callback_that_fails_leaves_members_that_can_go_on() {
+    let data = regression(40);
+    for (mesh, shard_optimizer) in [("1x1", true), ("2x1", false), ("2x2", true), ("4x1", false)] {
+        let (mesh, reduce) = (mesh.parse().unwrap(), Reduce::Reproducible);
+        let settings = Settings { mesh, shard_optimizer, reduce, ..settings() };
+        let trainer = || Trainer::new(ensemble(6), Mixture::new(Gaussian), settings.clone());
+        let mut whole = trainer();
+        whole.fit(&data, None, Length::Steps(6)).unwrap();
+        let mut broken = trainer().with_callback(Fails(2));
+        let error = broken.fit(&data, None, Length::Steps(6)).unwrap_err().to_string();
+        assert!(error.contains("the disk is full"), "{mesh}: {error}");
+        assert!((2..6).contains(&broken.step()), "{mesh}: {}", broken.step());
+        broken.fit(&data, None, Length::Steps(6)).unwrap();
+        assert!(broken.checkpoint() == whole.checkpoint(), "{mesh}");
+    }
+}
+
+#[test]
+fn the_best_checkpoint_has_all_members() {
+    let (train, valid) = (regression(40), regression(12));
+    for mesh in ["1x1", "2x2", "4x1"] {
+        let settings = Settings { mesh: mesh.parse().unwrap(), ..settings() };
+        let best = BestCheckpoint::on("crps");
+        let kept = best.kept();
+        let trainer = Trainer::new(ensemble(6), Mixture::new(Gaussian), settings);
+        let mut trainer = trainer.with_callback(best);
+        trainer.fit(&train, Some(&valid), Length::Epochs(4)).unwrap();
+        let best = kept.get().unwrap();
+        assert_eq!(best.checkpoint.parameters.len(), 4 * 6, "{mesh}");
+        trainer.restore(&best.checkpoint, "best").unwrap();
+        let crps = trainer.evaluate(&valid, 4).unwrap().score("crps").unwrap().value;
+        assert!((crps - best.score).abs() < 1e-6 * crps, "{mesh}: {crps} and {}", best.score);
+    }
+}
+
+#[test]
+fn too_many_sample_ranks_for_the_members_are_refused_in_words() {
+    let settings = Settings { mesh: "4x1".parse().unwrap(), samples: 2, ..settings() };
+    let trainer = Trainer::new(ensemble(6), Mixture::new(Gaussian), settings);
+    let data = regression(8);
+    for message in [
+        trainer.evaluate(&data, 2).unwrap_err().to_string(),
+        trainer.predict(&common::numbers(0, [3, 5]), 2).unwrap_err().to_string(),
+    ] {
+        assert!(message.contains("4x1"), "{message}");
+    }
+    let few = Settings { validation_draws: Some(9), ..self::settings() };
+    let mut trainer = Trainer::new(ensemble(6), Mixture::new(Gaussian), few);
+    let message = trainer.fit(&data, None, Length::Steps(1)).unwrap_err().to_string();
+    assert!(message.contains("9 validation draws"), "{message}");
 }

@@ -21,8 +21,9 @@ impl Network for Mlp {
 fn main() -> bayesmesh::Result<()> {
     let [table, model] = [1, 2].map(|n| std::env::args().nth(n).expect("two paths"));
     let (text, device) = (std::fs::read_to_string(table).expect("a text"), Device::default());
+    let rows = text.lines().filter(|row| !row.is_empty());
     let rows: Vec<Vec<f32>> =
-        text.lines().map(|row| row.split_whitespace().flat_map(str::parse).collect()).collect();
+        rows.map(|row| row.split_whitespace().flat_map(str::parse).collect()).collect();
     let (count, columns) = (rows.len(), rows[0].len());
     let table = Tensor::<2>::from_data(TensorData::new(rows.concat(), [count, columns]), &device);
     let scale = Standardize::fit(&table.clone().narrow(0, 0, count * 8 / 10))?;

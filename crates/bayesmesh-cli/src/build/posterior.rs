@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use anyhow::Result;
-use bayesmesh::posterior::{InitialStd, Kl, Parameters};
+use bayesmesh::checkpoint::NamedTensor;
+use bayesmesh::posterior::{InitialStd, Kl, Ownership, Parameters, Update};
 use bayesmesh::{Draw, McDropout, MeanField, Network, Point, Posterior, Prior, Scale};
 
 use crate::recipe;
@@ -36,6 +37,34 @@ impl<N: Network> Posterior for AnyPosterior<N> {
 
     fn parameters_mut(&mut self) -> &mut Parameters<N> {
         for_posterior!(self, posterior => posterior.parameters_mut())
+    }
+
+    fn ownership(&self) -> Ownership {
+        for_posterior!(self, posterior => posterior.ownership())
+    }
+
+    fn member(&self, index: usize, seed: u64) -> Self {
+        match self {
+            Self::MeanField(posterior) => Self::MeanField(posterior.member(index, seed)),
+            Self::McDropout(posterior) => Self::McDropout(posterior.member(index, seed)),
+            Self::Point(posterior) => Self::Point(posterior.member(index, seed)),
+        }
+    }
+
+    fn update(&mut self, update: &mut Update<'_>) -> bayesmesh::Result<()> {
+        for_posterior!(self, posterior => posterior.update(update))
+    }
+
+    fn after_step(&mut self, steps: usize) {
+        for_posterior!(self, posterior => posterior.after_step(steps))
+    }
+
+    fn state(&self) -> Vec<NamedTensor> {
+        for_posterior!(self, posterior => posterior.state())
+    }
+
+    fn restore_state(&mut self, state: Vec<NamedTensor>) -> bayesmesh::Result<()> {
+        for_posterior!(self, posterior => posterior.restore_state(state))
     }
 
     fn adapt(&self, draw: Draw) -> Draw {

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use bayesmesh::checkpoint::{Checkpoint, Store};
-use bayesmesh::trainer::{Callback, Course, Flow, Progress, StepReport};
+use bayesmesh::trainer::{Callback, Course, EpochReport, Flow, Progress, StepReport};
 use bayesmesh::{Dataset, Length, Mesh, Posterior};
 use serde_json::{Value, json};
 
@@ -89,7 +89,7 @@ pub fn run<U: UseCase>(
     if let Some(folder) = &folder {
         folder.write("recipe.toml", recipe.to_toml())?;
     }
-    introduce(job, recipe, &trainer, &case, steps);
+    introduce(job, recipe, &trainer, &case, &course);
     job.pass_on_warnings()?;
 
     SIGNALS.train(job.is_launched())?;
@@ -135,6 +135,10 @@ struct StopOnSignal;
 
 impl Callback for StopOnSignal {
     fn wants_checkpoint(&self, _: &StepReport) -> bool {
+        false
+    }
+
+    fn wants_checkpoint_of_epoch(&self, _: &EpochReport) -> bool {
         false
     }
 
@@ -265,7 +269,7 @@ fn introduce<U: UseCase>(
     recipe: &Recipe,
     trainer: &TrainerOf<U>,
     case: &U,
-    steps: usize,
+    course: &Course,
 ) {
     let mesh = trainer.settings().mesh;
     let train = &recipe.train;
@@ -275,8 +279,13 @@ fn introduce<U: UseCase>(
     let threads = trainer.settings().threads_per_rank();
     say!("{}: {weights} weights, {} trainable numbers", recipe.name, parameters.values().len());
     say!("  data    {}", case.describe());
+    let left_out = match course.left_out() {
+        0 => String::new(),
+        left_out => format!("; {left_out} fill no batch and are left out of each epoch"),
+    };
     say!(
-        "  train   {steps} steps of {} {}, {} draws each",
+        "  train   {} steps of {} {}, {} draws each{left_out}",
+        course.steps(),
         train.batch,
         U::EXAMPLES,
         train.samples

@@ -7,10 +7,8 @@ use serde_json::{Value, json};
 
 use super::{Checkpoint, NamedTensor};
 
-/// MPI counts no further than 2^31: long vectors go a piece at a time.
-const PIECE: usize = 1 << 24;
-
-/// The checkpoint that rank `root` brings, on every rank. Collective.
+/// The checkpoint that rank `root` brings, on every rank; nothing where it brings none. What other
+/// ranks bring does not count. Collective.
 ///
 /// First what it consists of, then its numbers, tensor by tensor: nobody needs memory for more than
 /// the checkpoint itself.
@@ -18,17 +16,21 @@ pub(crate) fn broadcast(
     comm: &dyn Communicator,
     own: Option<Checkpoint>,
     root: usize,
-) -> Result<Checkpoint, CommError> {
+) -> Result<Option<Checkpoint>, CommError> {
+    let own = own.filter(|_| comm.rank() == root);
     let mut words =
         own.as_ref().map(|own| contents(own).to_string().into_bytes()).unwrap_or_default();
     comm.broadcast_bytes(&mut words, root)?;
+    if words.is_empty() {
+        return Ok(None);
+    }
     let contents: Value = serde_json::from_slice(&words).expect("written by `contents`");
     let mut checkpoint = own.unwrap_or_else(|| empty(&contents));
     let Checkpoint { parameters, buffers, optimizer, .. } = &mut checkpoint;
     for tensor in [parameters, buffers, optimizer].into_iter().flatten() {
-        tensor.values.chunks_mut(PIECE).try_for_each(|piece| comm.broadcast(piece, root))?;
+        comm.broadcast(&mut tensor.values, root)?;
     }
-    Ok(checkpoint)
+    Ok(Some(checkpoint))
 }
 
 /// Everything but the numbers.
@@ -102,8 +104,14 @@ mod tests {
             counters: [("time".to_owned(), u64::MAX - 1)].into(),
             metadata: [("data".to_owned(), "é\n".to_owned())].into(),
         };
-        let received =
-            threads::run(3, |comm| broadcast(comm, (comm.rank() == 1).then(|| sent.clone()), 1));
-        assert!(received.unwrap().iter().all(|received| *received == sent));
+        let received = threads::run(3, |comm| {
+            // What the others bring is of no account.
+            let own = Checkpoint { step: comm.rank() as u64, ..Checkpoint::default() };
+            broadcast(comm, Some(if comm.rank() == 1 { sent.clone() } else { own }), 1)
+        });
+        assert!(received.unwrap().iter().all(|received| received.as_ref() == Some(&sent)));
+        let nothing =
+            threads::run(2, |comm| broadcast(comm, (comm.rank() == 1).then(|| sent.clone()), 0));
+        assert_eq!(nothing.unwrap(), [None, None]);
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::readout::Readout;
 use super::scoring::{Scorer, merge_set};
 use super::{Predictive, Scoring};
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, NamedTensor};
 use crate::data::{Checksum, Dataset, Rows as _, Target as _, Truth};
 use crate::draw::Draw;
 use crate::error::{Error, Result};
@@ -101,6 +101,11 @@ impl<N: Network> Posterior for Restored<N> {
     fn adapt(&self, draw: Draw) -> Draw {
         if self.dropout { draw } else { draw.without_dropout() }
     }
+
+    /// Draws are made from the numbers alone.
+    fn restore_state(&mut self, _state: Vec<NamedTensor>) -> Result<()> {
+        Ok(())
+    }
 }
 
 impl<N: Network> Predictor<Restored<N>> {
@@ -178,9 +183,8 @@ impl<P: Posterior> Predictor<P> {
         let members = if per_draw { members_in(&checkpoint) } else { 1 };
         let mut state = State::new(Members::of(posterior, members), checkpoint.seed);
         state.restore(checkpoint, path, None)?;
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let ranks = if per_draw { processors.min(members) } else { processors };
-        let mesh = Mesh::samples(ranks)?;
+        let draws = if per_draw { members } else { usize::MAX };
+        let mesh = Place::Threads.default_mesh(draws, CHUNK)?;
         Ok(Self { place: Place::Threads, mesh, threads: 1, members: state.members, readout })
     }
 
@@ -194,6 +198,12 @@ impl<P: Posterior> Predictor<P> {
         Self { place, mesh, threads, members, readout }
     }
 
+    /// The same without the noise that was estimated before.
+    pub(crate) fn without_noise(mut self) -> Self {
+        self.readout.noise.clear();
+        self
+    }
+
     /// Predicts with `draws` draws, spread over the ranks. Collective in a job.
     pub fn predict(
         &self,
@@ -205,6 +215,7 @@ impl<P: Posterior> Predictor<P> {
             input.pack(&mut words);
             Checksum::default().floats(&words).text()
         })?;
+        self.check()?;
         // Members stay on their sample ranks; other draws can be made anywhere.
         let mesh = match (self.members.are_per_draw(), &self.place) {
             (true, _) => self.mesh,
@@ -351,9 +362,19 @@ impl<P: Posterior> Predictor<P> {
         body: impl Fn(&MeshComm, &Members<P>) -> Result<T> + Sync,
     ) -> Result<T> {
         self.agree_on("examples", || data.checksum().unwrap_or_default())?;
+        self.check()?;
         let ranks = self.place.ranks(self.mesh);
         let mut ranks: Vec<_> = ranks.map(|rank| self.members.of_rank(self.mesh, rank)).collect();
         self.place.run(self.mesh, self.threads, &mut ranks, |mesh, members| body(mesh, members))
+    }
+
+    /// Refuses a mesh that has more sample ranks than there are members, or other ranks than a job.
+    fn check(&self) -> Result<()> {
+        let draws = match self.members.are_per_draw() {
+            true => self.members.total(),
+            false => usize::MAX,
+        };
+        Ok(self.mesh.validate(self.place.size(self.mesh), draws, usize::MAX)?)
     }
 
     /// Refuses ranks of a job with other parameters or data. Collective.

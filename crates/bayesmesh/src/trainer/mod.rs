@@ -3,8 +3,8 @@
 //! A [`Trainer`] is what you hold. When it trains, a worker on every rank of the mesh (`rank`)
 //! evaluates its share of the draws on its shard of the batch and adds up
 //! `[gradient | running statistics | loss]` over its draws; the sum over ranks is the serial
-//! gradient. The penalty is added once after it, the norm clipped, and every rank takes the same
-//! step, so that the parameters stay equal without being sent.
+//! gradient. The penalty is added once after it, the norm clipped, and ranks that have the same
+//! numbers take the same step, so that these stay equal without being sent.
 
 mod callbacks;
 mod course;
@@ -90,8 +90,6 @@ pub struct Trainer<P, L> {
     readout: Readout,
     time: Time,
     callbacks: Vec<Box<dyn Callback>>,
-    /// Whether a run failed in such a way that members stand at different steps.
-    torn: bool,
 }
 
 impl<P: Posterior, L: Loss> Trainer<P, L> {
@@ -128,7 +126,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         readout.write(&mut state.notes);
         state.notes.extend([description]);
         let (time, callbacks) = (Time::default(), Vec::new());
-        Self { place, state, loss, settings, readout, time, callbacks, torn: false }
+        Self { place, state, loss, settings, readout, time, callbacks }
     }
 
     /// Adds something that [`metadata`](Checkpoint::metadata) of every checkpoint will say, e.g.
@@ -165,7 +163,8 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         self.state.members.iter().map(|member| &member.posterior)
     }
 
-    /// The posterior, when training is over.
+    /// The posterior, when training is over; of one whose draws have numbers of their own, the first
+    /// member here.
     pub fn into_posterior(self) -> P {
         self.state.members.any().clone()
     }
@@ -198,9 +197,10 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         self.state.checkpoint()
     }
 
-    /// The [`checkpoint`](Self::checkpoint) of all members, on the ranks that `keep` it. Collective
-    /// in a job.
+    /// The [`checkpoint`](Self::checkpoint) of all members, on the ranks that `keep` it. Refuses a
+    /// state that a failed run has left in pieces. Collective in a job.
     pub fn checkpoint_on(&self, keep: bool) -> Result<Option<Checkpoint>> {
+        self.check_whole()?;
         match &self.place {
             Place::Job(world) if !self.state.members.are_all_here() => {
                 let mesh = MeshComm::new(self.settings.mesh, world.clone())?;
@@ -210,7 +210,8 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         }
     }
 
-    /// The [digest](Checkpoint::digest) of a checkpoint, without making the rest of it.
+    /// The [digest](Checkpoint::digest) of a [`checkpoint`](Self::checkpoint), without making the rest
+    /// of it.
     pub fn digest(&self) -> String {
         self.state.digest()
     }
@@ -228,35 +229,51 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         checkpoint: Option<Checkpoint>,
         path: impl AsRef<Path>,
     ) -> Result<()> {
-        let checkpoint = match (&self.place, checkpoint) {
-            (Place::Job(world), own) => broadcast(&**world, own, 0)?,
-            (Place::Threads, Some(own)) => own,
-            (Place::Threads, None) => {
-                return Err(Error::Setting("there is no checkpoint to restore".to_owned()));
-            }
+        let checkpoint = match &self.place {
+            Place::Job(world) => broadcast(&**world, checkpoint, 0)?,
+            Place::Threads => checkpoint,
         };
-        self.restore_owned(checkpoint, path.as_ref())
+        let nothing =
+            || Error::Setting("the first rank brings no checkpoint to restore".to_owned());
+        self.restore_owned(checkpoint.ok_or_else(nothing)?, path.as_ref())
     }
 
     fn restore_owned(&mut self, checkpoint: Checkpoint, path: &Path) -> Result<()> {
-        let metadata = checkpoint.metadata.clone();
+        // The units are those of the checkpoint; a scale that was given by hand stays if it has none.
+        let mut readout = Readout { noise: Vec::new(), ..self.readout.clone() };
+        readout.read_units(&checkpoint.metadata)?;
         self.state.restore(checkpoint, path, Some(self.settings.optimizer))?;
-        self.torn = false;
-        self.readout.read_units(&metadata)?;
+        self.readout = readout;
         self.readout.write(&mut self.state.notes);
         Ok(())
+    }
+
+    /// Refuses a state that a failed run has left in pieces.
+    fn check_whole(&self) -> Result<()> {
+        let divided = self.state.members.iter().any(|member| !member.optimizer.is_whole());
+        match self.state.torn || divided {
+            false => Ok(()),
+            true => Err(Error::Setting(
+                "a run failed and a part of its state with it; restore a checkpoint before training \
+                 goes on"
+                    .to_owned(),
+            )),
+        }
     }
 
     /// The run of this length on so many examples, with everything checked that can be before it
     /// begins.
     pub fn plan(&self, examples: usize, length: Length) -> Result<Plan> {
-        let whole = self.state.members.iter().all(|member| member.optimizer.is_whole());
-        if self.torn || !whole {
-            return Err(Error::Setting(
-                "a run failed and a part of its state with it; restore a checkpoint before training \
-                 goes on"
-                    .to_owned(),
-            ));
+        self.check_whole()?;
+        if let Some(draws) = self.settings.validation_draws
+            && self.state.members.are_per_draw()
+            && draws > self.state.members.total()
+        {
+            return Err(Error::Setting(format!(
+                "{draws} validation draws of a posterior that has {}, one for each of its members; \
+                 use at most as many",
+                self.state.members.total()
+            )));
         }
         let ranks = self.place.size(self.settings.mesh);
         self.settings.check(ranks, self.loss.least_draws(), self.loss.combine())?;
@@ -267,7 +284,9 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     /// Trains until the run has had the given length, with scores on validation data, if there is
     /// any, after every epoch. Refuses a length that the run has already had.
     ///
-    /// Ranks of a job that differ in settings, state or data are refused, on all ranks and by the
+    /// First the first example goes through the network, so that data that do not fit it are refused
+    /// in words. (A panic of the network is caught and not printed then, for which a panic hook is
+    /// set.) Ranks of a job that differ in settings, state or data are refused, on all ranks and by the
     /// first difference. On an error the trainer stands at the last complete step. If a rank failed
     /// while the state was divided among ranks ([`Settings::shard_optimizer`], or
     /// [members](crate::posterior::Ownership) of their own), its part is lost, and a checkpoint has
@@ -290,11 +309,16 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         let feeds = Feeds::new(&self.place, &plan, train, &device, step)?;
         let (mesh, threads) = (self.settings.mesh, self.settings.threads_per_rank());
         let mut ranks = self.ranks(&plan, outputs);
-        let outcome = feeds.while_loading(|| {
+        let mut outcome = feeds.while_loading(|| {
             self.place.run(mesh, threads, &mut ranks, |mesh, rank| {
                 rank.run(mesh, feeds.of(mesh.world.rank()), train, valid)
             })
         });
+        // A callback that failed has stopped the run in good order, on all ranks.
+        if outcome.is_ok() {
+            let failures = ranks.iter_mut().filter_map(|rank| rank.answers.failure.take());
+            outcome = failures.reduce(|first, _| first).map_or(Ok(()), Err);
+        }
         self.take_back(ranks);
         outcome
     }
@@ -353,7 +377,9 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         let sample_ranks = self.settings.mesh.samples_size();
         let first = &ranks[0].state;
         let per_draw = first.members.are_per_draw();
-        self.torn = per_draw && ranks.iter().any(|rank| rank.state.step != first.step);
+        let apart = per_draw && ranks.iter().any(|rank| rank.state.step != first.step);
+        self.state.torn =
+            apart || ranks.iter().any(|rank| per_draw && rank.state.torn) || first.torn;
         self.state.step = first.step;
         self.time = ranks[0].time;
         // Those of one data shard have all members, each once.

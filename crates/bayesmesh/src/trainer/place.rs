@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use bayesmesh_comm::{Communicator, Mesh, MeshComm, RunError, agree, threads};
+use bayesmesh_comm::{Communicator, Mesh, MeshComm, RunError, agree, node_sizes, threads};
 
 use crate::error::{Error, Result};
 
@@ -22,6 +22,20 @@ impl Place {
     /// The ranks of the job that `world` connects.
     pub fn job(world: impl Communicator + 'static) -> Self {
         Self::Job(Arc::new(world))
+    }
+
+    /// The mesh that a run with so many draws and examples a step gets by default: draws within a
+    /// node and data across nodes ([`Mesh::for_nodes`]). Threads are one node, with a rank for every
+    /// processor but no more than draws. Collective in a job.
+    pub fn default_mesh(&self, draws: usize, batch: usize) -> Result<Mesh> {
+        let nodes = match self {
+            Self::Job(world) => node_sizes(&**world)?,
+            Self::Threads => {
+                let processors = std::thread::available_parallelism().map_or(1, usize::from);
+                vec![processors.min(draws).max(1)]
+            }
+        };
+        Ok(Mesh::for_nodes(&nodes, draws, batch))
     }
 
     /// How many ranks there are, of which a mesh must have as many.

@@ -24,6 +24,8 @@ pub(crate) struct State<P> {
     pub seed: u64,
     /// What checkpoints say beside the state.
     pub notes: BTreeMap<String, String>,
+    /// Whether a step has begun to change numbers and not ended: some may have changed and others not.
+    pub torn: bool,
 }
 
 /// Where a member's tensors begin with its number, this is what they begin with.
@@ -34,7 +36,7 @@ fn prefix(per_draw: bool, index: usize) -> String {
 impl<P: Posterior> State<P> {
     /// At step zero.
     pub fn new(members: Members<P>, seed: u64) -> Self {
-        Self { members, step: 0, seed, notes: BTreeMap::new() }
+        Self { members, step: 0, seed, notes: BTreeMap::new(), torn: false }
     }
 
     /// A copy of what is here. A checkpoint of all members if all are.
@@ -92,7 +94,7 @@ impl<P: Posterior> State<P> {
         let mut all: Option<Checkpoint> = None;
         for root in 0..samples.size() {
             let own = (root == samples.rank()).then(|| self.checkpoint());
-            let part = broadcast(samples, own, root)?;
+            let part = broadcast(samples, own, root)?.expect("every rank brings its own");
             match &mut all {
                 _ if !keep => {}
                 None => all = Some(part),
@@ -149,6 +151,7 @@ impl<P: Posterior> State<P> {
         }
         self.members = members;
         self.step = step;
+        self.torn = false;
         Ok(())
     }
 

@@ -77,6 +77,10 @@ impl Callback for EarlyStopping {
         false
     }
 
+    fn wants_checkpoint_of_epoch(&self, _: &EpochReport) -> bool {
+        false
+    }
+
     fn on_epoch(&mut self, report: &EpochReport, _: &dyn Fn() -> Checkpoint) -> Result<Flow> {
         let score = self.watched.of(report)?;
         if self.watched.improves(score, self.best) {

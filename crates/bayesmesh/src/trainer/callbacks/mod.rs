@@ -155,11 +155,17 @@ pub enum Flow {
 pub trait Callback: Send {
     /// Whether [`on_step`](Self::on_step) may make a checkpoint when it gets this report.
     ///
-    /// Asked only where the optimiser is divided among the ranks
-    /// ([`Settings::shard_optimizer`](super::Settings::shard_optimizer)): they have to send its state
-    /// then, so say no where you can. A checkpoint after a no lacks the state, and the run ends with
-    /// an error. After an epoch it is always sent.
+    /// It matters where the state is on several ranks: with
+    /// [`shard_optimizer`](super::Settings::shard_optimizer), or with
+    /// [members](crate::posterior::Ownership) on several sample ranks. These have to send it then, so
+    /// say no where you can. A checkpoint after a no is not complete, and the run ends with an error.
     fn wants_checkpoint(&self, report: &StepReport) -> bool {
+        let _ = report;
+        true
+    }
+
+    /// The same for [`on_epoch`](Self::on_epoch).
+    fn wants_checkpoint_of_epoch(&self, report: &EpochReport) -> bool {
         let _ = report;
         true
     }

@@ -168,6 +168,10 @@ impl Callback for Progress {
         false
     }
 
+    fn wants_checkpoint_of_epoch(&self, _: &EpochReport) -> bool {
+        false
+    }
+
     fn on_step(&mut self, report: &StepReport, _: &dyn Fn() -> Checkpoint) -> Result<Flow> {
         if let Some(text) = self.text(report, Instant::now()) {
             match self.terminal {

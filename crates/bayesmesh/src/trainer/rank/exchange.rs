@@ -11,7 +11,9 @@
 use std::ops::Range;
 use std::time::Instant;
 
-use bayesmesh_comm::{Communicator, MeshComm, Operation, Reduce, all_reduce_buckets};
+use bayesmesh_comm::{
+    Communicator, MeshComm, Operation, Reduce, all_reduce_buckets, gather_numbers,
+};
 
 use super::objective::Contribution;
 use super::overlap::Overlap;
@@ -161,7 +163,8 @@ impl Exchange {
             }
         }
         communication.overlapped = early as f64 / self.layout.values.max(1) as f64;
-        let flags = tell_all(&*mesh.world, Flags { stop: wants_stop, too_early })?;
+        let [stop, too_early] = any_says(&*mesh.world, [wants_stop, too_early])?;
+        let flags = Flags { stop, too_early };
         if let Some(overlap) = self.overlap.as_ref().filter(|_| flags.too_early) {
             overlap.watch_again();
         }
@@ -182,17 +185,35 @@ impl Exchange {
     }
 }
 
+impl Exchange {
+    /// The first of some places, each a member and an element, that ranks have found. Collective
+    /// where members are on several ranks.
+    pub fn first_of_members(
+        &self,
+        mesh: &MeshComm,
+        own: Option<(usize, usize)>,
+    ) -> Result<Option<(usize, usize)>> {
+        if self.ownership == Ownership::Shared {
+            return Ok(own);
+        }
+        let own = own.map_or(Vec::new(), |(member, element)| vec![member as u64, element as u64]);
+        let found = gather_numbers(&*mesh.samples, &own)?;
+        let places = found.iter().filter(|place| !place.is_empty());
+        Ok(places.map(|place| (place[0] as usize, place[1] as usize)).min())
+    }
+}
+
 /// What at least one rank says. Collective.
-fn tell_all(world: &dyn Communicator, own: Flags) -> Result<Flags> {
+fn any_says<const N: usize>(world: &dyn Communicator, own: [bool; N]) -> Result<[bool; N]> {
     if world.size() == 1 {
         return Ok(own);
     }
-    let mut flags = [u64::from(own.stop), u64::from(own.too_early)];
+    let mut flags = own.map(u64::from);
     world.all_reduce_u64(&mut flags, Operation::Max)?;
-    Ok(Flags { stop: flags[0] > 0, too_early: flags[1] > 0 })
+    Ok(flags.map(|flag| flag > 0))
 }
 
 /// Whether at least one rank says so. Collective.
 pub fn anybody(world: &dyn Communicator, own: bool) -> Result<bool> {
-    Ok(tell_all(world, Flags { stop: own, too_early: false })?.stop)
+    Ok(any_says(world, [own])?[0])
 }

@@ -6,7 +6,7 @@
 //! | `objective` | this rank's draws, forwards and backwards |
 //! | `draw_sum` | sums over its draws |
 //! | `exchange`, `overlap` | sums over ranks, after or during the backward pass |
-//! | `part` | the penalty's norm, and the update of what this rank updates |
+//! | `part` | the gradient's norm, and the update of what this rank updates |
 //! | `tell` | callbacks |
 
 mod draw_sum;
@@ -20,7 +20,7 @@ mod work;
 
 use std::time::Instant;
 
-use bayesmesh_comm::MeshComm;
+use bayesmesh_comm::{MeshComm, agree};
 
 use super::callbacks::{Answers, Callback, EpochReport, StepReport, Time};
 use super::loading::Feed;
@@ -72,6 +72,10 @@ impl<P: Posterior, L: Loss> Rank<P, L> {
         D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
     {
         let settings = self.plan.settings().clone();
+        if self.state.members.are_per_draw() {
+            // What all ranks share has been compared before they began.
+            agree(&*mesh.data, &[("digest of the members", self.state.digest())])?;
+        }
         let exchange = Exchange::start(mesh, self.state.members.any(), &settings)?;
         let peers = exchange.peers(mesh);
         let members = self.state.members.iter_mut();
@@ -89,12 +93,15 @@ impl<P: Posterior, L: Loss> Rank<P, L> {
         self.time += before;
         // What is not finite is seen by all ranks at once; other errors leave some behind.
         if let Ok(()) | Err(Error::NotFinite { .. }) = outcome {
-            outcome = self.answers.failure.take().map_or(outcome, Err);
             let peers = tools.exchange.peers(mesh);
             for (part, member) in tools.parts.iter().zip(self.state.members.iter_mut()) {
                 let complete = part.complete(peers, member, settings.optimizer);
                 outcome = outcome.and(complete);
             }
+        }
+        if outcome.is_ok() && anybody(&*mesh.world, self.answers.failure.is_some())? {
+            let elsewhere = || Error::Rank("a callback of another rank failed".to_owned());
+            self.answers.failure.get_or_insert_with(elsewhere);
         }
         outcome
     }
@@ -188,7 +195,11 @@ impl<P: Posterior, L: Loss> Rank<P, L> {
             validation,
             time: epoch.time,
         };
-        self.tell(tools, |_| true, |callback, checkpoint| callback.on_epoch(&report, checkpoint))
+        self.tell(
+            tools,
+            |callback| callback.wants_checkpoint_of_epoch(&report),
+            |callback, checkpoint| callback.on_epoch(&report, checkpoint),
+        )
     }
 }
 

@@ -14,7 +14,7 @@ use crate::draw::Draw;
 use crate::error::Result;
 use crate::loss::{Combine, Fold, Loss, pullback};
 use crate::network::Network;
-use crate::posterior::{Drawn, Parameters, Posterior, Snapshot, Tape};
+use crate::posterior::{Drawn, Parameters, Posterior, Tape};
 use crate::trainer::Memory;
 use crate::trainer::members::Members;
 
@@ -61,13 +61,9 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
         augmented: impl Fn(&Draw) -> Option<<P::Network as Network>::Input>,
         target: &L::Target,
     ) -> Result<Contribution> {
-        // One for all draws, or one for each.
-        let members = self.members.iter().map(|member| member.posterior.parameters().snapshot());
-        let snapshots: Vec<Snapshot<'_, P::Network>> = members.collect();
-        let snapshot = |draw: usize| match self.members.are_per_draw() {
-            true => &snapshots[draw - self.members.here().start],
-            false => &snapshots[0],
-        };
+        let snapshot = |draw: usize| self.members.of_draw(draw).parameters().snapshot();
+        // One for all draws that share their numbers.
+        let shared = (!self.members.are_per_draw()).then(|| snapshot(self.work.draws.start));
         let groups = self.groups();
         // Groups are of one size: single draws, or one group of all.
         let stacked = groups[0].len();
@@ -77,7 +73,10 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
         };
         let evaluate = |draws: Range<usize>, tape: Tape| {
             let first = self.draw(draws.start).stacked(draws.len());
-            let drawn = snapshot(draws.start).draw(&first, tape);
+            let drawn = match &shared {
+                Some(shared) => shared.draw(&first, tape),
+                None => snapshot(draws.start).draw(&first, tape),
+            };
             let augmented = draws.clone().map(|draw| augmented(&self.draw(draw)));
             let augmented: Vec<_> = augmented.collect();
             let output = if augmented.iter().all(Option::is_none) {

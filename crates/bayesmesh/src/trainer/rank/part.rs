@@ -113,8 +113,8 @@ impl Part {
         self.optimizer.is_some()
     }
 
-    /// Sums the own elements of a gradient over the ranks, where that is not yet done; the others
-    /// are unspecified afterwards, and some may follow.
+    /// Sums the own elements of a gradient over the ranks among which the vector is divided; the
+    /// others are unspecified afterwards, and some may follow.
     pub fn reduce_scatter(
         &self,
         peers: &dyn Communicator,
@@ -122,9 +122,6 @@ impl Part {
         bucket_bytes: usize,
         reduce: Reduce,
     ) -> Result<()> {
-        if !self.is_divided() {
-            return Ok(());
-        }
         gradient.resize(self.padded, 0.0);
         let ranks = peers.size();
         let share = self.padded / ranks;
@@ -184,8 +181,7 @@ impl Part {
         Ok(first[0].is_finite().then_some(-first[0] as usize))
     }
 
-    /// Lets the posterior change the own numbers, and completes them by those of the others. On an
-    /// error they are what they were.
+    /// Lets the posterior change the own numbers, and completes them by those of the others.
     pub fn step<P: Posterior>(
         &mut self,
         peers: &dyn Communicator,
@@ -196,12 +192,14 @@ impl Part {
         let StepAt { rate, step, seed, index } = at;
         let Member { posterior, optimizer: whole } = member;
         let device = posterior.parameters().device().clone();
-        let mut values = posterior.parameters_mut().take_values();
+        let mut values = Taken::from(posterior);
+        let posterior = &mut *values.posterior;
+        let values = &mut values.values;
         let range = self.own.clone();
-        let outcome = match &mut self.optimizer {
+        match &mut self.optimizer {
             None => posterior.update(&mut Update {
                 range,
-                values: Arc::make_mut(&mut values).as_mut_slice(),
+                values: Arc::make_mut(values).as_mut_slice(),
                 gradient,
                 rate,
                 step,
@@ -227,12 +225,10 @@ impl Part {
                     device: &device,
                 });
                 changed.and_then(|()| Ok(peers.all_gather_into(&mut gradient)?)).map(|()| {
-                    Arc::make_mut(&mut values).copy_from_slice(&gradient[..self.length]);
+                    Arc::make_mut(values).copy_from_slice(&gradient[..self.length]);
                 })
             }
-        };
-        posterior.parameters_mut().set_values(values);
-        outcome
+        }
     }
 
     /// The optimiser's state of all ranks, on those that keep it; collective.
@@ -266,6 +262,26 @@ fn square(block: &[f32]) -> f64 {
     chunks.for_each(&mut add);
     add(rest);
     sums.iter().sum()
+}
+
+/// The numbers of a posterior while a step changes them; put back however it ends.
+struct Taken<'a, P: Posterior> {
+    posterior: &'a mut P,
+    values: Arc<Vec<f32>>,
+}
+
+impl<'a, P: Posterior> From<&'a mut P> for Taken<'a, P> {
+    fn from(posterior: &'a mut P) -> Self {
+        let values = posterior.parameters_mut().take_values();
+        Self { posterior, values }
+    }
+}
+
+impl<P: Posterior> Drop for Taken<'_, P> {
+    fn drop(&mut self) {
+        let values = std::mem::take(&mut self.values);
+        self.posterior.parameters_mut().set_values(values);
+    }
 }
 
 /// Which step of whom.

@@ -73,7 +73,9 @@ impl<P: Posterior, L: Loss> Rank<P, L> {
         };
         let Sums { mut members, flags, mut communication } = sums;
         let totals = self.penalise(tools, &mut members, penalty_weight, &mut communication)?;
+        self.state.torn = true;
         self.update(tools, members, &totals, rate)?;
+        self.state.torn = false;
         Ok(StepOutcome {
             data: totals.data,
             penalty: totals.penalty,
@@ -195,18 +197,28 @@ impl<P: Posterior, L: Loss> Rank<P, L> {
         Ok(())
     }
 
-    /// What is not finite: the loss, or the gradient from some element on. Collective among peers.
+    /// What is not finite, in the same words on all ranks: the loss, or the gradient from some element
+    /// on. Collective.
     fn not_finite(&self, tools: &Tools<'_>, sums: &[Vec<f32>], loss: f64) -> Result<Error> {
+        let members = &self.state.members;
         let peers = tools.exchange.peers(tools.mesh);
-        let mut what = format!("the loss ({loss})");
-        for ((member, part), sum) in self.state.members.iter().zip(&tools.parts).zip(sums) {
-            let first = part.first_not_finite(peers, &sum[part.own()])?;
-            // A bad loss makes all gradients bad: the cause comes first.
-            if let Some(index) = first.filter(|_| loss.is_finite()) {
-                what = format!("the gradient of {}", member.posterior.parameters().describe(index));
-                break;
-            }
+        let mut first = None;
+        for ((member, part), sum) in members.here().zip(&tools.parts).zip(sums) {
+            let index = part.first_not_finite(peers, &sum[part.own()])?;
+            first = first.or(index.map(|index| (member, index)));
         }
+        let first = tools.exchange.first_of_members(tools.mesh, first)?;
+        let what = match first {
+            // A bad loss makes all gradients bad: the cause comes first.
+            Some((member, index)) if loss.is_finite() => {
+                let name = members.any().parameters().describe(index);
+                match members.are_per_draw() {
+                    true => format!("the gradient of {name} of member {member}"),
+                    false => format!("the gradient of {name}"),
+                }
+            }
+            _ => format!("the loss ({loss})"),
+        };
         Ok(Error::NotFinite { step: self.state.step, what })
     }
 }

@@ -20,14 +20,14 @@ impl<P: Posterior, L: Loss> Rank<P, L> {
         wants: impl Fn(&dyn Callback) -> bool,
         mut call: impl FnMut(&mut dyn Callback, &dyn Fn() -> Checkpoint) -> Result<Flow>,
     ) -> Result<()> {
-        let mut callbacks = std::mem::take(&mut self.callbacks);
-        let wanted = callbacks.iter().any(|callback| wants(&**callback));
+        let wanted = self.callbacks.iter().any(|callback| wants(&**callback));
         let is_here =
             self.state.members.are_all_here() && !tools.parts.iter().any(|part| part.is_divided());
         let gathered = match is_here {
             true => None,
             false => self.gathered(tools, wanted)?,
         };
+        let mut callbacks = std::mem::take(&mut self.callbacks);
         let unwanted = Cell::new(false);
         let checkpoint = || match &gathered {
             Some(gathered) => gathered.clone(),
