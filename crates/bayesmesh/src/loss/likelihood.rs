@@ -160,7 +160,8 @@ impl Likelihood for Gaussian {
 /// Student's t with fixed degrees of freedom ν and a variance `e^v` from the network, hence a scale
 /// `σ² = e^v·(ν−2)/ν`; with `u = ln σ²`:
 /// `ln p = ln Γ((ν+1)/2) − ln Γ(ν/2) − ½ ln(πν) − ½u − (ν+1)/2 · ln(1 + (y−m)²e^(−u)/ν)`,
-/// outputs `[m | v]`. Its heavy tails forgive outliers.
+/// outputs `[m | v]`. Its heavy tails forgive outliers. Predictions and their scores take the Gaussian
+/// of the same mean and variance.
 #[derive(Clone, Copy, Debug)]
 pub struct StudentT {
     freedom: f64,

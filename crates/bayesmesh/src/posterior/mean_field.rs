@@ -38,9 +38,9 @@ type Selection = Arc<dyn Fn(&Slot) -> bool + Send + Sync>;
 /// Mean-field variational inference: an independent Gaussian for every weight,
 /// `q(w) = Π N(w_i; μ_i, σ(ρ_i)²)`, drawn by `w = μ + σ(ρ)·ε`.
 ///
-/// By default all weights but those of normalisation layers, and
-/// [learned noise](crate::LearnedNoise), are distributed, means start at the network's own weights, σ = exp(ρ) starts at `0.01·(1/√fan_in + 1e-5)`, and the KL to the prior is
-/// analytic where the prior is Gaussian.
+/// By default all weights are distributed but those of normalisation layers and
+/// [learned noise](crate::LearnedNoise). Means start at the network's own weights, σ = exp(ρ) starts
+/// at `0.01·(1/√fan_in + 1e-5)`, and the KL to the prior is analytic where the prior is Gaussian.
 ///
 /// ```
 /// # use bayesmesh::{Draw, MeanField, Network, Posterior, Prior};

@@ -307,9 +307,10 @@ impl Predictive {
     }
 
     /// The probability that the prediction gives to values below the truth, `F(y)`, for each (row,
-    /// output) pair: uniform if the predicted distribution is right, and within `(1 ± L)/2` exactly
-    /// when the central interval of level L holds the truth. Without noise it is the share of draws
-    /// below the truth, ties counting half.
+    /// output) pair: uniform if the predicted distribution is right. With noise it is within
+    /// `(1 ± L)/2` exactly when the central interval of level L holds the truth. Without noise it is
+    /// the share of draws below the truth, ties counting half, while
+    /// [quantiles](Self::quantiles) interpolate between draws.
     pub fn pit(&self, truth: &[f32]) -> Result<Vec<f64>> {
         Ok(self.mixtures(truth)?.pit())
     }

@@ -124,7 +124,8 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         let description = describe(&posterior);
         let mut state = State::new(Members::new(posterior, samples, seed, optimizer, rank), seed);
         readout.write(&mut state.notes);
-        state.notes.extend([description]);
+        let optimizer = (state::OPTIMIZER.to_owned(), optimizer.name().to_owned());
+        state.notes.extend([description, optimizer]);
         let (time, callbacks) = (Time::default(), Vec::new());
         Self { place, state, loss, settings, readout, time, callbacks }
     }

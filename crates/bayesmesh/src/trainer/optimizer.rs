@@ -135,11 +135,13 @@ impl OptimizerConfig {
         }
     }
 
-    /// Whether this optimiser has a state after its first step.
-    pub(super) fn keeps_state(self) -> bool {
+    /// What checkpoints call it, so that its state is not taken for that of another.
+    pub(super) fn name(self) -> &'static str {
         match self {
-            Self::Adam { .. } | Self::AdamW { .. } => true,
-            Self::Sgd { momentum, .. } => momentum > 0.0,
+            Self::Adam { .. } => "adam",
+            Self::AdamW { .. } => "adamw",
+            Self::Sgd { momentum: 0.0, .. } => "sgd",
+            Self::Sgd { .. } => "sgd with momentum",
         }
     }
 

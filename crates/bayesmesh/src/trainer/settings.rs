@@ -74,7 +74,7 @@ pub struct Settings {
     pub heat: f64,
     /// Steps over which the KL's weight rises linearly from zero to the heat.
     pub kl_warmup: usize,
-    /// The largest norm of the whole gradient; longer ones are scaled to it.
+    /// The largest norm of the whole gradient, or of each member's; longer ones are scaled to it.
     pub clip_norm: Option<f64>,
     /// The learning rate: a number, `1e-3.into()`, or one that changes over the run.
     #[doc(alias = "learning_rate")]
@@ -82,7 +82,8 @@ pub struct Settings {
     pub schedule: Schedule,
     /// The optimiser and its constants, e.g. `OptimizerConfig::adam().weight_decay(1e-4)`.
     pub optimizer: OptimizerConfig,
-    /// Whether the optimiser's state and its step are divided among all ranks of the mesh: each
+    /// Whether the optimiser's state and its step are divided among the ranks that have the same
+    /// numbers (all of the mesh, or those of the data axis for members): each
     /// keeps the moments of its share of the trainable numbers only, at the price of one more
     /// message. The sums are the same ones, so that this makes no difference for the result, with
     /// reproducible sums not in a bit.

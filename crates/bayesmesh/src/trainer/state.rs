@@ -12,6 +12,9 @@ use crate::checkpoint::{Checkpoint, Group, NamedTensor, broadcast};
 use crate::error::{Error, Result};
 use crate::posterior::Posterior;
 
+/// What the metadata of a checkpoint call the name of the optimiser.
+pub(super) const OPTIMIZER: &str = "bayesmesh.optimizer";
+
 /// What the names of a posterior's own state begin with among those of the optimiser's.
 const POSTERIOR: &str = "posterior.";
 
@@ -125,6 +128,12 @@ impl<P: Posterior> State<P> {
                 self.seed
             )));
         }
+        let saved = checkpoint.metadata.get(OPTIMIZER);
+        if let (Some(config), Some(saved)) = (config, saved)
+            && saved != config.name()
+        {
+            return Err(another_optimiser());
+        }
         let structure = self.members.any().parameters();
         self.expect(&checkpoint, path, Group::Parameters, structure.named_values())?;
         self.expect(&checkpoint, path, Group::Buffers, structure.named_buffers())?;
@@ -139,12 +148,7 @@ impl<P: Posterior> State<P> {
             let parameters = member.posterior.parameters_mut();
             parameters.restore(&part.parameters, &part.buffers)?;
             let (len, device) = (parameters.values().len(), parameters.device().clone());
-            if let Some(config) = config {
-                let OptimizerState { tensors, counters } = &part.optimizer;
-                let has_state = !(tensors.is_empty() && counters.is_empty());
-                if step > 0 && config.keeps_state() != has_state {
-                    return Err(another_optimiser());
-                }
+            if config.is_some() {
                 member.optimizer.restore(part.optimizer, len, &device)?;
             }
             member.posterior.restore_state(part.posterior)?;

@@ -84,7 +84,7 @@ pub struct StepReport {
     pub loss: f64,
     /// The data term, per example.
     pub data: f64,
-    /// `KL(q‖p)`, unweighted.
+    /// The penalty of the posterior, unweighted: `KL(q‖p)` of a mean field; the mean over members.
     pub kl: f64,
     /// The norm of the gradient before clipping.
     pub gradient_norm: f64,
@@ -119,7 +119,7 @@ pub struct EpochReport {
 pub enum Flow {
     /// Go on.
     Continue,
-    /// Stop: said after a step, when the next one is done; said after an epoch, at once.
+    /// Stop. After a step: when the next one is done. After an epoch: at once.
     Stop,
 }
 
