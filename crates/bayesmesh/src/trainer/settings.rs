@@ -18,7 +18,7 @@ pub enum Memory {
     Recompute,
     /// Keep the graphs of all local draws: faster, memory grows with the draws of a rank. Where
     /// draws share their weights (Monte Carlo dropout) and the network allows it
-    /// ([`Network::STACKS_DRAWS`]) they go through it as one batch.
+    /// ([`Network::STACKS_DRAWS`](crate::Network::STACKS_DRAWS)) they go through it as one batch.
     Retain,
 }
 

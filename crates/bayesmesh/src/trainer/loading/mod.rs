@@ -25,7 +25,7 @@ pub(super) enum Feeds<'a, D: Dataset> {
     /// A loader for so many neighbours each.
     Threads(Vec<Loader<'a, D>>, usize),
     /// That of the one rank here.
-    Job(NodeFeed<'a, D>),
+    Job(Box<NodeFeed<'a, D>>),
 }
 
 impl<'a, D: Dataset> Feeds<'a, D> {
@@ -42,7 +42,7 @@ impl<'a, D: Dataset> Feeds<'a, D> {
             Place::Threads => Ok(source.for_threads()),
             Place::Job(world) => {
                 let mesh = MeshComm::new(plan.settings().mesh, world.clone())?;
-                Ok(Self::Job(source.for_process(&mesh)?))
+                Ok(Self::Job(Box::new(source.for_process(&mesh)?)))
             }
         }
     }
@@ -51,7 +51,7 @@ impl<'a, D: Dataset> Feeds<'a, D> {
     pub fn of(&self, rank: usize) -> &dyn Feed<D> {
         match self {
             Self::Threads(loaders, sharing) => &loaders[rank / sharing],
-            Self::Job(feed) => feed,
+            Self::Job(feed) => &**feed,
         }
     }
 
