@@ -67,7 +67,7 @@ pub fn run<U: UseCase>(
     let data = case.train().checksum().unwrap_or_default();
     trainer = trainer.with_note(DATA, &data);
     // What does not go together is refused before anything is written.
-    trainer.plan(case.train().len(), length)?;
+    trainer.plan(case.train(), case.valid(), length)?;
 
     let folder = match job.leads() {
         false => None,

@@ -262,9 +262,14 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         }
     }
 
-    /// The run of this length on so many examples, with everything checked that can be before it
-    /// begins.
-    pub fn plan(&self, examples: usize, length: Length) -> Result<Plan> {
+    /// The run of this length on these data, with everything checked that can be before it begins:
+    /// settings against each other, the ranks, the loss and the data; one example against the
+    /// network; and in a job that all ranks are about to do the same run. Collective in a job.
+    pub fn plan<D>(&self, train: &D, valid: Option<&D>, length: Length) -> Result<Plan>
+    where
+        D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
+    {
+        self.place.agree(|| self.identity(train, valid, length))?;
         self.check_whole()?;
         if let Some(draws) = self.settings.validation_draws
             && self.state.members.are_per_draw()
@@ -278,8 +283,8 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         }
         let ranks = self.place.size(self.settings.mesh);
         self.settings.check(ranks, self.loss.least_draws(), self.loss.combine())?;
-        let course = Course::new(length, examples, self.settings.batch)?;
-        Ok(Plan::new(self.settings.clone(), course))
+        let course = Course::new(length, train.len(), self.settings.batch)?;
+        Ok(Plan::new(self.settings.clone(), course, self.probe(train)?))
     }
 
     /// Trains until the run has had the given length, with scores on validation data, if there is
@@ -296,8 +301,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     where
         D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
     {
-        self.place.agree(|| self.identity(train, valid, length))?;
-        let plan = self.plan(train.len(), length)?;
+        let plan = self.plan(train, valid, length)?;
         let (step, steps) = (self.state.step, plan.course().steps());
         if step >= steps {
             return Err(Error::Setting(format!(
@@ -305,11 +309,10 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
                  from the beginning of the run; to go on, ask for more"
             )));
         }
-        let outputs = self.probe(train)?;
         let device = self.posterior().parameters().device().clone();
         let feeds = Feeds::new(&self.place, &plan, train, &device, step)?;
         let (mesh, threads) = (self.settings.mesh, self.settings.threads_per_rank());
-        let mut ranks = self.ranks(&plan, outputs);
+        let mut ranks = self.ranks(&plan);
         let mut outcome = feeds.while_loading(|| {
             self.place.run(mesh, threads, &mut ranks, |mesh, rank| {
                 rank.run(mesh, feeds.of(mesh.world.rank()), train, valid)
@@ -353,7 +356,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
 
     /// The ranks of this process, each with what it has of the state. The first one follows the run
     /// for the callbacks.
-    fn ranks(&mut self, plan: &Plan, outputs: usize) -> Vec<Rank<P, L>> {
+    fn ranks(&mut self, plan: &Plan) -> Vec<Rank<P, L>> {
         let mesh = self.settings.mesh;
         let members = std::mem::take(&mut self.state.members);
         let members = members.divide(mesh, self.place.ranks(mesh)).into_iter();
@@ -362,7 +365,6 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
                 state: State { members, ..self.state.clone() },
                 loss: self.loss.clone(),
                 plan: plan.clone(),
-                outputs,
                 readout: self.readout.clone(),
                 time: self.time,
                 callbacks: Vec::new(),

@@ -8,16 +8,23 @@ use super::{Course, Settings};
 pub struct Plan {
     settings: Settings,
     course: Course,
+    /// Columns of the network's outputs.
+    outputs: usize,
 }
 
 impl Plan {
-    pub(super) fn new(settings: Settings, course: Course) -> Self {
-        Self { settings, course }
+    pub(super) fn new(settings: Settings, course: Course, outputs: usize) -> Self {
+        Self { settings, course, outputs }
     }
 
     /// The settings, checked.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// How many outputs the network has for an example.
+    pub fn outputs(&self) -> usize {
+        self.outputs
     }
 
     /// How long the run is.

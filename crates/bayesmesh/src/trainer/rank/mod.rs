@@ -42,8 +42,6 @@ pub(super) struct Rank<P, L> {
     pub state: State<P>,
     pub loss: L,
     pub plan: Plan,
-    /// Columns of the network's outputs.
-    pub outputs: usize,
     pub readout: Readout,
     pub time: Time,
     pub callbacks: Vec<Box<dyn Callback>>,

@@ -60,7 +60,7 @@ impl<P: Posterior, L: Loss> Rank<P, L> {
         let penalty_weight = settings.heat * rise(step, settings.kl_warmup) / train.len() as f64;
         let rate = settings.schedule.rate(step);
 
-        self.loss.check(self.outputs, &batch.target)?;
+        self.loss.check(self.plan.outputs(), &batch.target)?;
         let (sums, loaded) = loop {
             let own = self.contribute(tools, train, &batch, penalty_weight)?;
             let pause = Instant::now();
