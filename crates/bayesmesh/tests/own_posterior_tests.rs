@@ -23,7 +23,7 @@ use bayesmesh::{
     Draw, Error, Network, Place, Point, Posterior, Predictor, Reduce, Result, Settings,
     TensorDataset, Trainer, threads,
 };
-use burn::module::Module;
+use burn::module::{Module, Param};
 use burn::nn::{BatchNorm, BatchNormConfig, Linear, LinearConfig};
 use burn::tensor::{Device, Tensor};
 use common::{Mlp, classification, distance, regression};
@@ -468,4 +468,72 @@ fn too_many_sample_ranks_for_the_members_are_refused_in_words() {
     let mut trainer = Trainer::new(ensemble(6), Mixture::new(Gaussian), few);
     let message = trainer.fit(&data, None, Length::Steps(1)).unwrap_err().to_string();
     assert!(message.contains("9 validation draws"), "{message}");
+}
+
+/// A gradient that is not finite where its weight is zero: the slope of a root.
+#[derive(Module, Debug)]
+struct Rooted {
+    linear: Linear,
+    root: Param<Tensor<1>>,
+}
+
+impl Network for Rooted {
+    type Input = Tensor<2>;
+    fn forward(&self, x: Tensor<2>, _: &Draw) -> Tensor<2> {
+        self.linear.forward(x) + self.root.val().abs().sqrt().unsqueeze_dim(0)
+    }
+}
+
+/// Members whose root is one, but for that of member 2.
+#[derive(Clone)]
+struct Roots(Parameters<Rooted>);
+
+impl Posterior for Roots {
+    type Network = Rooted;
+
+    fn parameters(&self) -> &Parameters<Rooted> {
+        &self.0
+    }
+
+    fn parameters_mut(&mut self) -> &mut Parameters<Rooted> {
+        &mut self.0
+    }
+
+    fn ownership(&self) -> Ownership {
+        Ownership::PerDraw
+    }
+
+    fn member(&self, index: usize, _seed: u64) -> Self {
+        let mut member = self.clone();
+        let values = member.0.values_mut();
+        let first = values.len() - 3;
+        values[first..].fill(if index == 2 { 0.0 } else { 1.0 });
+        member
+    }
+}
+
+#[test]
+fn a_gradient_that_is_not_finite_is_named_with_its_member_on_all_ranks() {
+    let device = Device::default();
+    let network = Rooted {
+        linear: LinearConfig::new(5, 3).init(&device),
+        root: Param::from_tensor(Tensor::ones([3], &device)),
+    };
+    for (ranks, mesh) in [(1, "1x1"), (2, "2x1"), (4, "4x1"), (4, "2x2")] {
+        let messages = std::sync::Mutex::new(Vec::new());
+        let outcome = threads::run(ranks, |world| {
+            let posterior = Roots(Parameters::new(network.clone()));
+            let settings = Settings { mesh: mesh.parse()?, ..settings() };
+            let place = Place::job(world.clone());
+            let mut trainer = Trainer::at(place, posterior, SquaredErrorOfMean, settings)?;
+            let outcome = trainer.fit(&regression(40), None, Length::Steps(3));
+            messages.lock().unwrap().push(outcome.as_ref().unwrap_err().to_string());
+            assert_eq!(trainer.step(), 0);
+            outcome
+        });
+        assert!(outcome.is_err());
+        for message in messages.into_inner().unwrap() {
+            assert!(message.contains("the gradient of root of member 2"), "{mesh}: {message}");
+        }
+    }
 }
