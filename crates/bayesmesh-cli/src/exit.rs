@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 
 use bayesmesh::CommError;
-use bayesmesh::checkpoint::{CheckpointError, FileError};
+use bayesmesh::checkpoint::CheckpointError;
 use bayesmesh_data::cifar10::Cifar10Error;
 use bayesmesh_data::load::LoadError;
+use bayesmesh_files::FileError;
 use bayesmesh_models::WeightsError;
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use bayesmesh::checkpoint::{AtomicFile, FileError};
+use bayesmesh_files::{AtomicFile, FileError};
 
 use crate::exit::Usage;
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bayesmesh::checkpoint::FileError;
+use bayesmesh_files::FileError;
 
 /// Why the weights of a network could not be read or written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

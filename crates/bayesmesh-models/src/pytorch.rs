@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use bayesmesh::checkpoint::{AtomicFile, FileError};
 use bayesmesh::posterior::{Parameters, Slot};
+use bayesmesh_files::{AtomicFile, FileError};
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Tensor, TensorData};
 use safetensors::tensor::TensorView;

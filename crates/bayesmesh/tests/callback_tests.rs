@@ -1,9 +1,6 @@
 //! The ready callbacks, and what callbacks can do to a run, on one and several ranks.
 
 mod common;
-#[path = "common/scratch.rs"]
-mod scratch;
-
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,8 +11,8 @@ use bayesmesh::trainer::{
     BestCheckpoint, Callback, EarlyStopping, EpochReport, Flow, Length, Progress, StepReport,
 };
 use bayesmesh::{Error, McDropout, MeanField, Posterior, Prior, Reduce, Result, Settings, Trainer};
+use bayesmesh_files::testing::{Scratch, rerun, role};
 use common::{Mlp, classification, regression};
-use scratch::{Scratch, rerun, role};
 
 /// The meshes of the tests, each with the optimiser in one piece and divided.
 const RUNS: [(&str, bool); 4] = [("1x1", false), ("2x1", false), ("1x2", false), ("2x1", true)];

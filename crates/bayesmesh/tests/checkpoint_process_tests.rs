@@ -1,9 +1,6 @@
 //! Checkpoints of processes that are killed, run out of space or may not write.
 #![cfg(unix)]
 
-#[path = "common/scratch.rs"]
-mod scratch;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -12,9 +9,10 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use bayesmesh::checkpoint::{AtomicFile, Checkpoint, CheckpointError, FileError};
+use bayesmesh::checkpoint::{Checkpoint, CheckpointError};
 use bayesmesh::checkpoint::{NamedTensor, Store};
-use scratch::{Scratch, names, rerun, role};
+use bayesmesh_files::testing::{Scratch, names, rerun, role};
+use bayesmesh_files::{AtomicFile, FileError};
 
 /// A checkpoint of `4·count` bytes whose values depend on the step.
 fn checkpoint(step: u64, count: usize) -> Checkpoint {

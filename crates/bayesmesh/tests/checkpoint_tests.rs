@@ -1,15 +1,11 @@
 //! Checkpoints come back as they were, or with an error that says what to do.
 
-#[path = "common/scratch.rs"]
-mod scratch;
-
 use std::fs;
 use std::path::Path;
 
-use bayesmesh::checkpoint::{
-    AtomicFile, Checkpoint, CheckpointError, FileError, Group, NamedTensor, Store,
-};
-use scratch::Scratch;
+use bayesmesh::checkpoint::{Checkpoint, CheckpointError, Group, NamedTensor, Store};
+use bayesmesh_files::testing::{self, Scratch};
+use bayesmesh_files::{AtomicFile, FileError};
 
 fn tensor(name: &str, shape: &[usize], values: &[f32]) -> NamedTensor {
     NamedTensor { name: name.into(), shape: shape.into(), values: values.into() }
@@ -241,7 +237,7 @@ fn the_store_keeps_the_last_and_the_best() {
         }
     }
     let expected = ["best.safetensors", "step-100000000.safetensors", "step-100000005.safetensors"];
-    assert_eq!(scratch::names(&folder), expected);
+    assert_eq!(testing::names(&folder), expected);
     let (path, latest) = store.latest().unwrap().found.unwrap();
     assert_eq!((path, latest.step), (folder.join(expected[2]), 100_000_005));
     assert_eq!(store.best().unwrap(), Some(at_step(90)));

@@ -2,9 +2,6 @@
 //! as on one rank, their gradients are right, and members stay apart.
 
 mod common;
-#[path = "common/scratch.rs"]
-mod scratch;
-
 #[path = "../examples/own_posterior/ensemble.rs"]
 #[allow(dead_code)]
 mod ensemble;
@@ -23,13 +20,13 @@ use bayesmesh::{
     Draw, Error, Network, Place, Point, Posterior, Predictor, Reduce, Result, Settings,
     TensorDataset, Trainer, threads,
 };
+use bayesmesh_files::testing::Scratch;
 use burn::module::{Module, Param};
 use burn::nn::{BatchNorm, BatchNormConfig, Linear, LinearConfig};
 use burn::tensor::{Device, Tensor};
 use common::{Mlp, classification, distance, regression};
 use ensemble::DeepEnsemble;
 use laplace::MeanFieldLaplace;
-use scratch::Scratch;
 
 type Regression = TensorDataset<Tensor<2>, Tensor<2>>;
 

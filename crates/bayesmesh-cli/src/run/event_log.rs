@@ -65,8 +65,8 @@ mod tests {
     use std::fs;
     use std::time::{Duration, UNIX_EPOCH};
 
-    use super::super::testing::Scratch;
     use super::*;
+    use bayesmesh_files::testing::Scratch;
 
     #[test]
     fn events_are_lines_of_json() {

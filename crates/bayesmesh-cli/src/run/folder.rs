@@ -1,13 +1,13 @@
 //! The folder of a run.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Write};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process;
 
-use bayesmesh::checkpoint::{AtomicFile, FileError, create_folder};
+use bayesmesh_files::{AtomicFile, FileError, Lock, LockError, create_folder};
 
 use super::{RunError, host};
+use crate::say;
 
 const RECIPE: &str = "recipe.toml";
 const METRICS: &str = "metrics.csv";
@@ -23,7 +23,7 @@ const LOCK: &str = "run.lock";
 pub struct RunFolder {
     path: PathBuf,
     /// Holds the lock of a writer.
-    _lock: Option<File>,
+    _lock: Option<Lock>,
 }
 
 impl RunFolder {
@@ -55,7 +55,7 @@ impl RunFolder {
         Ok(Self { path: path.to_path_buf(), _lock: None })
     }
 
-    fn locked(path: &Path, lock: File) -> Result<Self, RunError> {
+    fn locked(path: &Path, lock: Lock) -> Result<Self, RunError> {
         AtomicFile::clean(path).map_err(|error| FileError::new(path, "clean", &error))?;
         Ok(Self { path: path.to_path_buf(), _lock: Some(lock) })
     }
@@ -146,52 +146,29 @@ fn names(path: &Path) -> Result<Vec<String>, RunError> {
     Ok(names)
 }
 
-/// Takes the lock of a folder and notes the owner in it.
-fn lock(folder: &Path) -> Result<File, RunError> {
-    let path = folder.join(LOCK);
-    let io = |error| FileError::new(&path, "lock", &error);
-    let mut file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&path)
-        .map_err(io)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        // Some network file systems have no locks; a run is still worth having there.
-        Err(TryLockError::Error(error)) if has_no_locks(&error) => {}
-        Err(TryLockError::Error(error)) => return Err(io(error).into()),
-        Err(TryLockError::WouldBlock) => {
-            let mut owner = String::new();
-            // Only to say who it is; the owner may not have noted it yet, or keep it from readers.
-            let known = file.read_to_string(&mut owner).is_ok() && !owner.trim().is_empty();
-            return Err(RunError::Locked {
-                path: folder.into(),
-                owner: if known { owner.trim() } else { "unknown" }.into(),
-            });
-        }
+/// Takes the lock of a folder.
+fn lock(folder: &Path) -> Result<Lock, RunError> {
+    let owner = format!("process {} on {}", process::id(), host::name());
+    let lock = Lock::take(&folder.join(LOCK), &owner).map_err(|error| match error {
+        LockError::Busy { owner } => RunError::Locked { path: folder.into(), owner },
+        LockError::File(error) => error.into(),
+    })?;
+    if !lock.is_held() {
+        say::warn(format!(
+            "{}: this file system has no locks; see to it that no other program writes this run",
+            folder.display()
+        ));
     }
-    file.set_len(0).map_err(io)?;
-    writeln!(file, "process {} on {}", process::id(), host::name()).map_err(io)?;
-    Ok(file)
-}
-
-/// Whether a file system says that it has no locks: it does not know them, or nobody on the network
-/// keeps them.
-fn has_no_locks(error: &io::Error) -> bool {
-    const NO_LOCKS_AVAILABLE: i32 = 37;
-    let on_network = cfg!(target_os = "linux") && error.raw_os_error() == Some(NO_LOCKS_AVAILABLE);
-    error.kind() == io::ErrorKind::Unsupported || on_network
+    Ok(lock)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::{BufRead, BufReader};
+    use std::io::{self, BufRead, BufReader};
     use std::process::Stdio;
 
-    use super::super::testing::{Scratch, rerun, role};
     use super::*;
+    use bayesmesh_files::testing::{Scratch, rerun, role};
 
     #[test]
     fn a_run_is_made_continued_and_read() {

@@ -3,10 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use bayesmesh::checkpoint::{AtomicFile, FileError};
+use bayesmesh_files::{AppendFile, AtomicFile, FileError};
 
 use super::RunError;
-use super::append_file::AppendFile;
 
 /// A text file to which lines are appended.
 #[derive(Debug)]

@@ -156,8 +156,8 @@ fn row(
 mod tests {
     use std::fs;
 
-    use super::super::testing::Scratch;
     use super::*;
+    use bayesmesh_files::testing::Scratch;
 
     const COLUMNS: [&str; 2] = ["loss", "valid_rmse"];
 

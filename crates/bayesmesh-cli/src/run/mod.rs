@@ -13,7 +13,6 @@
 //! A killed run can have written more than its last checkpoint knows of. Resumed at step `n`, the
 //! writers therefore forget what belongs to steps after `n`, and a line cut off by the kill.
 
-mod append_file;
 mod clock;
 mod crc32c;
 mod error;
@@ -23,8 +22,6 @@ pub(crate) mod host;
 mod line_file;
 mod metrics_csv;
 mod tensorboard;
-#[cfg(test)]
-mod testing;
 
 pub use error::RunError;
 pub use event_log::EventLog;

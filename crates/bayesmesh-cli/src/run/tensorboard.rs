@@ -21,9 +21,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use bayesmesh::checkpoint::FileError;
+use bayesmesh_files::{AppendFile, FileError};
 
-use super::append_file::AppendFile;
 use super::{RunError, clock, crc32c, host};
 
 const PREFIX: &str = "events.out.tfevents.";
@@ -142,8 +141,8 @@ fn push_varint(message: &mut Vec<u8>, mut number: u64) {
 mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
-    use super::super::testing::Scratch;
     use super::*;
+    use bayesmesh_files::testing::Scratch;
 
     /// A CRC-32C bit by bit, independent of the table.
     fn crc(bytes: &[u8]) -> u32 {

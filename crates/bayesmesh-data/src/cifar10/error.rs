@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bayesmesh::checkpoint::FileError;
+use bayesmesh_files::FileError;
 
 use super::files::RECORD_BYTES;
 

@@ -11,7 +11,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use bayesmesh::checkpoint::AtomicFile;
+use bayesmesh_files::AtomicFile;
 use bayesmesh_kernels::stream::{Purpose, Stream};
 
 use super::edition::Edition;

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use super::{FileError, Group};
+use super::Group;
+use bayesmesh_files::FileError;
 
 /// Why a checkpoint could not be saved, loaded or used.
 #[derive(Clone, PartialEq, Eq, Error)]

@@ -9,7 +9,8 @@ use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
 use serde_json::{Map, Value, json};
 
-use super::{Checkpoint, CheckpointError, FileError, Group, NamedTensor, digest, tensor};
+use super::{Checkpoint, CheckpointError, Group, NamedTensor, digest, tensor};
+use bayesmesh_files::FileError;
 
 const VERSION: u64 = 1;
 const VERSION_KEY: &str = "bayesmesh_checkpoint";

@@ -21,26 +21,24 @@
 //!
 //! Equal checkpoints are equal files, byte for byte.
 
-mod atomic;
 mod broadcast;
 mod digest;
 mod error;
-mod file_error;
-mod folder;
 mod format;
 mod store;
 mod tensor;
 
-pub use atomic::AtomicFile;
 pub(crate) use broadcast::broadcast;
 pub use error::CheckpointError;
-pub use file_error::FileError;
-pub use folder::create_folder;
 pub use store::{Latest, Store};
 pub use tensor::{Group, NamedTensor};
 
 use std::collections::BTreeMap;
 use std::path::Path;
+
+use bayesmesh_files::AtomicFile;
+/// Why a file could not be read or written.
+pub use bayesmesh_files::FileError;
 
 /// The state of a run after some step.
 ///

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{AtomicFile, Checkpoint, CheckpointError, FileError, create_folder};
+use super::{Checkpoint, CheckpointError};
+use bayesmesh_files::{AtomicFile, FileError, create_folder};
 
 const PREFIX: &str = "step-";
 const SUFFIX: &str = ".safetensors";

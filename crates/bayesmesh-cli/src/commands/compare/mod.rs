@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use bayesmesh::Mesh;
-use bayesmesh::checkpoint::create_folder;
+use bayesmesh_files::create_folder;
 use serde_json::{Value, json};
 
 use super::{read_recipe, train};

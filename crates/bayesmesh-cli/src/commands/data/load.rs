@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use bayesmesh::checkpoint::{AtomicFile, FileError, create_folder};
 use bayesmesh_data::load::synth::{SynthConfig, german_like};
 use bayesmesh_data::load::{self, format_time};
+use bayesmesh_files::{AtomicFile, FileError, create_folder};
 use serde_json::{Value, json};
 
 use crate::exit::Usage;

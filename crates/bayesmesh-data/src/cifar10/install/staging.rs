@@ -4,7 +4,7 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use bayesmesh::checkpoint::{FileError, create_folder};
+use bayesmesh_files::{FileError, create_folder};
 
 use crate::cifar10::error::Cifar10Error;
 

@@ -1,5 +1,6 @@
 //! What the operating system can refuse, with the file and the remedy.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -70,6 +71,13 @@ pub enum FileError {
         path: PathBuf,
     },
 
+    /// A link is where a file of the program should be.
+    #[error("{}: this is a link, and what it points to would be overwritten. Remove it", path.display())]
+    Link {
+        /// The path.
+        path: PathBuf,
+    },
+
     /// Anything else.
     #[error("{}: cannot {action} it: {reason}", path.display())]
     Other {
@@ -82,7 +90,12 @@ pub enum FileError {
     },
 }
 
-bayesmesh_comm::debug_is_display!(FileError);
+/// The text, which is what `fn main() -> Result<…>` prints.
+impl fmt::Debug for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
 
 impl FileError {
     /// The error of doing `action` ("read", "write", …) to `path`.

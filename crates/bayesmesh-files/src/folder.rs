@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::FileError;
+use crate::FileError;
 
 /// Makes a folder and those above it, unless they are there.
 pub fn create_folder(path: impl AsRef<Path>) -> Result<(), FileError> {

@@ -4,12 +4,12 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use bayesmesh::checkpoint::FileError;
+use crate::FileError;
 
 /// A file to which records are appended, each by one write, so that they are in the file when the
 /// program is killed afterwards.
 #[derive(Debug)]
-pub(super) struct AppendFile {
+pub struct AppendFile {
     path: PathBuf,
     file: File,
     /// Bytes of complete records.
@@ -18,13 +18,13 @@ pub(super) struct AppendFile {
 
 impl AppendFile {
     /// A new file. Refuses one that exists.
-    pub(super) fn create(path: &Path) -> Result<Self, FileError> {
+    pub fn create(path: &Path) -> Result<Self, FileError> {
         Self::with(path, OpenOptions::new().append(true).create_new(true))
             .map_err(|error| FileError::new(path, "create", &error))
     }
 
     /// A file that exists and has only complete records.
-    pub(super) fn open(path: &Path) -> Result<Self, FileError> {
+    pub fn open(path: &Path) -> Result<Self, FileError> {
         Self::with(path, OpenOptions::new().append(true))
             .map_err(|error| FileError::new(path, "write", &error))
     }
@@ -35,7 +35,7 @@ impl AppendFile {
     }
 
     /// Appends a record. On an error none of it stays in the file.
-    pub(super) fn append(&mut self, record: &[u8]) -> Result<(), FileError> {
+    pub fn append(&mut self, record: &[u8]) -> Result<(), FileError> {
         if let Err(error) = self.file.write_all(record) {
             // Readers of these files cope with a torn end, should even this fail.
             let _ = self.file.set_len(self.length);
@@ -45,11 +45,13 @@ impl AppendFile {
         Ok(())
     }
 
-    pub(super) fn path(&self) -> &Path {
+    /// The file.
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// Whether it has no record.
+    pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 }
@@ -58,8 +60,8 @@ impl AppendFile {
 mod tests {
     use std::fs;
 
-    use super::super::testing::{Scratch, rerun, role};
     use super::*;
+    use crate::testing::{Scratch, rerun, role};
 
     /// With a limit on the file size that a record crosses. The signal it raises is ignored, so
     /// that the write fails instead, after having written a part.
