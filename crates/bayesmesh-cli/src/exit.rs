@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::recipe::RecipeError;
 use crate::run::RunError;
+use crate::say;
 
 /// What `--help` says about exit codes; [`code`] gives them.
 pub const HELP: &str = "\
@@ -42,9 +43,10 @@ pub struct Usage(pub String);
 
 /// Prints an error and gives its exit code.
 pub fn report(error: &anyhow::Error, json: bool) -> ExitCode {
-    eprintln!("error: {error:#}");
+    say::to_people(format_args!("error: {error:#}"));
     if json {
-        println!("{}", self::json(error));
+        // Where it cannot be written either, the exit code has to do.
+        let _ = say::to_output(&format!("{}\n", self::json(error)));
     }
     ExitCode::from(code(error))
 }
@@ -61,7 +63,8 @@ pub fn refuse(error: &clap::Error) {
     if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
         let text = error.render().to_string();
         let text = text.trim_start_matches("error: ").trim_end();
-        println!("{}", json!({ "error": text, "exit_code": error.exit_code() }));
+        let result = json!({ "error": text, "exit_code": error.exit_code() });
+        let _ = say::to_output(&format!("{result}\n"));
     }
 }
 

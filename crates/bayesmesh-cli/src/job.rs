@@ -1,7 +1,9 @@
 //! The processes that do a command together.
 
+use std::fmt;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::thread;
 
 use anyhow::Result;
 #[cfg(feature = "mpi")]
@@ -12,35 +14,48 @@ use bayesmesh::{
 };
 
 use crate::args::Ranks;
-use crate::build::{TrainerOf, trainer};
 use crate::exit::{self, Usage};
-use crate::recipe::Recipe;
+use crate::recipe::{Catalogue, Recipe};
 use crate::run::host;
 use crate::say::{self, say};
-use crate::use_case::UseCase;
 
 /// This process alone, with threads as ranks, or the processes of an MPI job, each one rank. They
 /// all do the same commands; only the first speaks and writes.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Job {
     world: Option<Arc<dyn Communicator>>,
+    catalogue: Arc<Catalogue>,
+}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Job").field("world", &self.world).finish_non_exhaustive()
+    }
 }
 
 /// Runs a program as one process, or as one of those that `mpirun` or `srun` started together.
 ///
 /// The program returns the exit code that all processes end with, or why this one failed.
-pub fn run(json: bool, program: impl FnOnce(&Job) -> Result<u8>) -> ExitCode {
+pub fn run(
+    json: bool,
+    catalogue: Arc<Catalogue>,
+    program: impl FnOnce(&Job) -> Result<u8>,
+) -> ExitCode {
     if !launch::is_launched() {
-        return match program(&Job { world: None }) {
+        return match program(&Job { world: None, catalogue }) {
             Ok(code) => ExitCode::from(code),
             Err(error) => exit::report(&error, json),
         };
     }
-    launched(json, program)
+    launched(json, catalogue, program)
 }
 
 #[cfg(feature = "mpi")]
-fn launched(json: bool, program: impl FnOnce(&Job) -> Result<u8>) -> ExitCode {
+fn launched(
+    json: bool,
+    catalogue: Arc<Catalogue>,
+    program: impl FnOnce(&Job) -> Result<u8>,
+) -> ExitCode {
     use bayesmesh::mpi;
 
     struct Failure {
@@ -59,13 +74,13 @@ fn launched(json: bool, program: impl FnOnce(&Job) -> Result<u8>) -> ExitCode {
 
         fn said(&self) {
             if self.json {
-                println!("{}", exit::json(&self.error));
+                let _ = say::to_output(&format!("{}\n", exit::json(&self.error)));
             }
         }
     }
 
     let body = |world: &mpi::MpiCommunicator| {
-        let job = Job { world: Some(Arc::new(world.clone())) };
+        let job = Job { world: Some(Arc::new(world.clone())), catalogue };
         say::let_speak(job.leads());
         let outcome = job.agree(&started_with()).and_then(|()| program(&job));
         outcome.map_err(|error| Failure { error, json })
@@ -90,7 +105,11 @@ fn started_with() -> [(&'static str, String); 3] {
 }
 
 #[cfg(not(feature = "mpi"))]
-fn launched(json: bool, _program: impl FnOnce(&Job) -> Result<u8>) -> ExitCode {
+fn launched(
+    json: bool,
+    _catalogue: Arc<Catalogue>,
+    _program: impl FnOnce(&Job) -> Result<u8>,
+) -> ExitCode {
     // Each would do the whole work, and all would write into one folder.
     let ranks = launch::ranks().unwrap_or(1);
     let error = Usage(format!(
@@ -102,6 +121,16 @@ fn launched(json: bool, _program: impl FnOnce(&Job) -> Result<u8>) -> ExitCode {
 }
 
 impl Job {
+    /// What recipes may contain.
+    pub fn catalogue(&self) -> &Arc<Catalogue> {
+        &self.catalogue
+    }
+
+    /// Where the ranks are.
+    pub fn place(&self) -> Place {
+        self.world.as_ref().map_or(Place::Threads, |world| Place::Job(Arc::clone(world)))
+    }
+
     /// Whether this process speaks and writes.
     pub fn leads(&self) -> bool {
         self.world.as_ref().is_none_or(|world| world.rank() == 0)
@@ -178,28 +207,24 @@ impl Job {
         }
     }
 
-    /// The trainer that a recipe describes, at step zero, for this process's part of the work.
-    pub fn trainer<U: UseCase>(
-        &self,
-        recipe: &Recipe,
-        mesh: Mesh,
-        steps: usize,
-    ) -> Result<TrainerOf<U>> {
-        let Some(world) = &self.world else {
-            return trainer::<U>(Place::Threads, recipe, mesh, steps);
+    /// Warns of more ranks than processors. Collective.
+    pub fn warn_of_crowding(&self, mesh: Mesh) -> Result<()> {
+        let (ranks, count) = match &self.world {
+            None => (mesh.size(), thread::available_parallelism().map_or(1, usize::from)),
+            Some(world) => {
+                let processors = node_processors(&**world)?;
+                (processors.ranks, processors.count)
+            }
         };
-        let processors = node_processors(&**world)?;
-        if processors.ranks > processors.count {
+        if ranks > count {
+            let s = if count == 1 { "" } else { "s" };
             say::warn(format!(
-                "{} ranks share {} processor{} on {}: they will wait for each other; start fewer, \
-                 or give each its own (docs/cluster.md)",
-                processors.ranks,
-                processors.count,
-                if processors.count == 1 { "" } else { "s" },
+                "{ranks} ranks share {count} processor{s} on {}: they will wait for each other; \
+                 start fewer, or give each its own (docs/cluster.md)",
                 host::name()
             ));
         }
-        trainer::<U>(Place::Job(world.clone()), recipe, mesh, steps)
+        Ok(())
     }
 
     /// Refuses processes that were given different things, on all of them. Collective.

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    bayesmesh_cli::main()
+    bayesmesh_cli::main(bayesmesh_cli::use_cases::BUILTIN)
 }

@@ -1,23 +1,52 @@
 //! Words and tables for people. They go to standard error; standard output is for results. Of the
 //! processes of a job only the first speaks.
 
+use std::fmt;
+use std::io::{self, Write as _};
 use std::mem;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+
+use bayesmesh_files::FileError;
+use serde_json::Value;
 
 static SPEAKS: AtomicBool = AtomicBool::new(true);
 static WARNINGS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Says a line to people, as `eprintln!` does, where this process speaks.
+/// Says a line to people, where this process speaks. Where nobody can listen, a closed pipe or a full
+/// disk, it goes unsaid: no work is lost for words.
 macro_rules! say {
     ($($text:tt)*) => {
         if $crate::say::speaks() {
-            eprintln!($($text)*);
+            $crate::say::to_people(format_args!($($text)*));
         }
     };
 }
 
 pub(crate) use say;
+
+/// Writes a line to standard error, if that can be.
+pub fn to_people(text: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Writes to standard output. A reader who has gone away has read enough; any other trouble is an
+/// error.
+pub fn to_output(text: &str) -> Result<(), FileError> {
+    let mut output = io::stdout().lock();
+    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(FileError::new("standard output", "write to", &error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A path in a result. What is not UTF-8 is replaced: JSON has no other texts.
+pub fn path(path: &Path) -> Value {
+    path.to_string_lossy().into()
+}
 
 /// Whether this process speaks.
 pub fn speaks() -> bool {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use bayesmesh_files::{AtomicFile, FileError};
 
 use crate::exit::Usage;
@@ -30,9 +30,38 @@ impl TableFile {
     }
 }
 
+/// Refuses to write over the file that is read.
+pub fn refuse_same_file(input: &Path, out: &Path) -> Result<()> {
+    // A file that is not there yet is no other file.
+    let real = |path: &Path| path.canonicalize().ok();
+    if let (Some(from), Some(to)) = (real(input), real(out))
+        && from == to
+    {
+        return Err(Usage(format!(
+            "{}: this is what is read, and would be replaced; write to another file",
+            out.display()
+        ))
+        .into());
+    }
+    Ok(())
+}
+
 /// Writes a file, complete or not at all.
 pub fn write(path: &Path, contents: &[u8]) -> Result<()> {
     Ok(AtomicFile::write(path, contents).map_err(|error| FileError::new(path, "write", &error))?)
+}
+
+/// Refuses predictions that are not numbers: a file of them would look like a result.
+pub fn refuse_not_finite(values: &[f32]) -> Result<()> {
+    match values.iter().position(|value| !value.is_finite()) {
+        None => Ok(()),
+        Some(index) => bail!(
+            "the network predicts {}, which is not finite (value {index} of {}), and nothing is \
+             written; look for values in the data that are far from those of the training",
+            values[index],
+            values.len()
+        ),
+    }
 }
 
 /// NumPy's format, version 1: little-endian single precision.

@@ -4,10 +4,14 @@ use std::fmt::{self, Debug, Display};
 use std::ops::Range;
 use std::str::FromStr;
 
+use bayesmesh_schema::Choice;
+use serde::Deserialize;
+
 use crate::error::CommError;
 
 /// In which order a reduction combines the ranks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Choice, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Reduce {
     /// Whatever order the implementation is fastest in.
     #[default]

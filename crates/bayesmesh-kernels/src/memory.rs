@@ -26,6 +26,20 @@ pub fn peak_bytes() -> Option<u64> {
     usage().map(|(peak, _)| peak * unit)
 }
 
+/// How much memory can still be had, in bytes, where the system says so: what Linux counts as
+/// available, within the limit of the control group of this process.
+pub fn available_bytes() -> Option<u64> {
+    let read = |path: &str| std::fs::read_to_string(path).ok();
+    let about = read("/proc/meminfo")?;
+    let line = about.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let free = 1024 * line.trim().trim_end_matches(" kB").parse::<u64>().ok()?;
+    let number = |name: &str| read(&format!("/sys/fs/cgroup/{name}"))?.trim().parse::<u64>().ok();
+    match (number("memory.max"), number("memory.current")) {
+        (Some(most), Some(used)) => Some(free.min(most.saturating_sub(used))),
+        _ => Some(free),
+    }
+}
+
 /// Pages that were given to this process so far without reading from a disk, where the system says
 /// so.
 pub fn minor_faults() -> Option<u64> {

@@ -2,12 +2,15 @@
 
 use bayesmesh::{Draw, Network};
 use bayesmesh_kernels::ops::{self, Epilogue};
+use bayesmesh_schema::{Choice, Keys};
 use burn::module::{Module, Param};
 use burn::nn::{Linear, LinearConfig};
 use burn::tensor::{Device, Tensor, activation};
+use serde::Deserialize;
 
 /// What a hidden layer does to its sums.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Activation {
     /// `max(x, 0)`
     Relu,
@@ -17,22 +20,48 @@ pub enum Activation {
     Gelu,
 }
 
+/// Linear layers with an activation and dropout after each but the last.
+///
 /// Sizes of an [`Mlp`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Keys, Deserialize)]
 pub struct MlpConfig {
     /// Numbers in an example.
+    #[serde(skip)]
     pub inputs: usize,
-    /// Units of each hidden layer.
+    /// Units of each hidden layer, from the input on; `[]` is a linear model.
+    #[key(default = [128, 128], at_least = 1)]
+    #[key(also("layers", "hidden_sizes", "hidden_size", "units", "width"))]
     pub hidden: Vec<usize>,
     /// Numbers in a prediction.
+    #[serde(skip)]
     pub outputs: usize,
-    /// After every hidden layer.
+    /// What follows each hidden layer.
+    #[key(default = "relu")]
     pub activation: Activation,
-    /// The probability with which a hidden unit is dropped.
+    /// The probability that a hidden unit is dropped. The kept ones are scaled by 1/(1 − p).
+    #[key(default = 0.0, at_least = 0, below = 1, also("dropout_rate", "p"))]
     pub dropout: f64,
 }
 
 impl MlpConfig {
+    /// How many weights the network has; the largest number where it has more.
+    pub fn weights(&self) -> u64 {
+        let ends = self.hidden.iter().chain([&self.outputs]);
+        let starts = [&self.inputs].into_iter().chain(&self.hidden);
+        let layers = starts.zip(ends).map(|(&from, &to)| {
+            let (from, to) = (from as u64, to as u64);
+            from.saturating_mul(to).saturating_add(to)
+        });
+        layers.fold(0, u64::saturating_add)
+    }
+
+    /// How many numbers it holds for one example and one draw between its forward and its backward
+    /// pass: each layer's sum, activation and dropout, and their gradients.
+    pub fn activations(&self) -> u64 {
+        let units = self.hidden.iter().chain([&self.inputs, &self.outputs]);
+        units.fold(0u64, |sum, &units| sum.saturating_add(units as u64)).saturating_mul(6)
+    }
+
     /// The network, with Burn's initial weights.
     pub fn init(&self, device: &Device) -> Mlp {
         let ends = self.hidden.iter().copied().chain([self.outputs]);

@@ -2,28 +2,42 @@
 
 use bayesmesh::{Draw, Network};
 use bayesmesh_kernels::ops::{self, Activation, Epilogue};
+use bayesmesh_schema::Keys;
 use burn::module::{Module, Param};
 use burn::nn::{LayerNorm, LayerNormConfig, Linear, LinearConfig};
 use burn::tensor::{Device, Tensor, TensorData};
+use serde::Deserialize;
 
+/// A vision transformer: patches with fixed positions, blocks of attention and perceptron, the mean
+/// over patches; the defaults are the paper's.
+///
 /// Sizes of a [`Vit`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Keys, Deserialize)]
 pub struct VitConfig {
     /// The height and the width of an image.
+    #[serde(skip)]
     pub image: usize,
     /// The channels of an image.
+    #[serde(skip)]
     pub channels: usize,
-    /// The height and the width of a patch, which divide those of the image.
+    /// Height and width of a patch in pixels; divides the 32 of an image. (32/patch)² patches are
+    /// the tokens.
+    #[key(default = 4, at_least = 1, at_most = 32, also("patch_size"))]
     pub patch: usize,
-    /// Numbers in a token; divisible by the heads, and by 4 for the positions.
+    /// Numbers in a token; divisible by `heads` and by 4.
+    #[key(default = 192, at_least = 4, also("dim", "hidden", "embed_dim", "d_model"))]
     pub width: usize,
-    /// Transformer blocks.
+    /// Blocks of attention and perceptron.
+    #[key(default = 6, at_least = 1, also("layers", "blocks"))]
     pub depth: usize,
-    /// Attention heads of a block.
+    /// Heads of the attention, each of width/heads numbers.
+    #[key(default = 3, at_least = 1, also("num_heads"))]
     pub heads: usize,
     /// Hidden units of the perceptron of a block.
+    #[key(default = 768, at_least = 1, also("mlp_dim", "feedforward"))]
     pub mlp: usize,
     /// Classes that are told apart.
+    #[serde(skip)]
     pub classes: usize,
 }
 
@@ -38,6 +52,31 @@ impl VitConfig {
     pub fn tiny() -> Self {
         let (image, channels, patch, classes) = (32, 3, 8, 10);
         Self { image, channels, patch, width: 32, depth: 2, heads: 2, mlp: 64, classes }
+    }
+
+    /// How many weights the network has; the largest number where it has more.
+    pub fn weights(&self) -> u64 {
+        let [channels, patch, width, depth, mlp, classes] =
+            [self.channels, self.patch, self.width, self.depth, self.mlp, self.classes]
+                .map(|size| size as u128);
+        let pixels = patch * patch * channels;
+        let embedding = 2 * pixels + pixels * width + 3 * width;
+        let block = 4 * width.pow(2) + 2 * width * mlp + mlp + 5 * width;
+        let all = depth.saturating_mul(block) + embedding + 2 * width + width * classes + classes;
+        u64::try_from(all).unwrap_or(u64::MAX)
+    }
+
+    /// How many numbers it holds for one example and one draw between its forward and its backward
+    /// pass: of a block two normalised inputs, query, key and value, attention, two sums, and the
+    /// perceptron before and after its activation; of the embedding patches and tokens.
+    pub fn activations(&self) -> u64 {
+        let [channels, patch, width, depth, mlp] =
+            [self.channels, self.patch, self.width, self.depth, self.mlp].map(|size| size as u128);
+        let tokens = (self.image / self.patch.max(1)).pow(2) as u128;
+        let block = 8 * width + 2 * mlp;
+        let embedding = 2 * patch * patch * channels + 3 * width;
+        let all = tokens.saturating_mul(depth.saturating_mul(block).saturating_add(embedding));
+        u64::try_from(all).unwrap_or(u64::MAX)
     }
 
     /// The network, with Burn's initial weights.

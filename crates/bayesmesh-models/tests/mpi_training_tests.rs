@@ -135,8 +135,8 @@ fn same_digest<P, L, D>(
     data: &D,
 ) -> Result<(), String>
 where
-    P: Posterior,
-    L: Loss,
+    P: Posterior + Clone,
+    L: Loss + Clone,
     D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
 {
     let settings = |ranks: usize, shard_optimizer: bool| Settings {
@@ -185,8 +185,8 @@ fn close<P, L, D>(
     data: &D,
 ) -> Result<(), String>
 where
-    P: Posterior,
-    L: Loss,
+    P: Posterior + Clone,
+    L: Loss + Clone,
     D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
 {
     let trainer = |place, mesh, shard_optimizer| {

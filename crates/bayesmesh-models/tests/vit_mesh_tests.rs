@@ -53,7 +53,7 @@ fn settings() -> Settings {
 }
 
 /// The parameters after some steps.
-fn train<L: Loss<Target = Tensor<1, Int>>>(
+fn train<L: Loss<Target = Tensor<1, Int>> + Clone>(
     posterior: &MeanField<Vit>,
     loss: &L,
     settings: Settings,
@@ -70,7 +70,7 @@ fn distance(left: &[f32], right: &[f32]) -> f32 {
 }
 
 /// Neither the draws nor the rows divide evenly.
-fn assert_mesh_independent<L: Loss<Target = Tensor<1, Int>>>(loss: L) {
+fn assert_mesh_independent<L: Loss<Target = Tensor<1, Int>> + Clone>(loss: L) {
     let posterior = posterior();
     let settings = Settings { samples: 5, batch: 7, ..settings() };
     let serial = train(&posterior, &loss, settings.clone());
@@ -107,7 +107,7 @@ fn cross_entropy_of_mean_probabilities() {
 
 #[test]
 fn reproducible_sums_are_bitwise_equal_along_the_sample_axis() {
-    fn check<L: Loss<Target = Tensor<1, Int>>>(loss: L) {
+    fn check<L: Loss<Target = Tensor<1, Int>> + Clone>(loss: L) {
         let posterior = posterior();
         let run = |ranks: usize, memory: Memory| {
             let settings = Settings {

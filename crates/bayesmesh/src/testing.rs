@@ -50,8 +50,8 @@ const STEPS: usize = 4;
 /// ```
 pub fn check_meshes<P, L, D>(posterior: &P, loss: &L, data: &D, settings: &Settings) -> Result<()>
 where
-    P: Posterior,
-    L: Loss,
+    P: Posterior + Clone,
+    L: Loss + Clone,
     D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
 {
     let check = Check { posterior, loss, data, settings };
@@ -108,8 +108,8 @@ struct Check<'a, P, L, D> {
 
 impl<P, L, D> Check<'_, P, L, D>
 where
-    P: Posterior,
-    L: Loss,
+    P: Posterior + Clone,
+    L: Loss + Clone,
     D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
 {
     fn trainer(&self, mesh: Mesh, shard_optimizer: bool, reduce: Reduce) -> Trainer<P, L> {

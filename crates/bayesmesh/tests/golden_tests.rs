@@ -118,7 +118,7 @@ impl Callback for Keep {
 
 /// One step of plain gradient descent at rate 1, which moves every number by its gradient: the
 /// report, and the gradient of every tensor.
-fn step<L: Loss, D: Dataset<Input = Tensor<2>, Target = L::Target>>(
+fn step<L: Loss + Clone, D: Dataset<Input = Tensor<2>, Target = L::Target>>(
     posterior: MeanField<TwoLayers>,
     loss: L,
     data: &D,
@@ -164,7 +164,7 @@ fn assert_value(what: &str, ours: f64, theirs: f64) {
 }
 
 /// The ELBO of a file with both forms of the KL, on one rank and on as many as there are draws.
-fn assert_elbo<L: Loss, D: Dataset<Input = Tensor<2>, Target = L::Target>>(
+fn assert_elbo<L: Loss + Clone, D: Dataset<Input = Tensor<2>, Target = L::Target>>(
     case: &Value,
     loss: L,
     data: &D,
@@ -217,7 +217,7 @@ fn gaussian_of_draws_is_torch_blues_mean_field_normal() {
 
 #[test]
 fn expected_losses_are_pytorchs() {
-    fn check<L: Loss, D: Dataset<Input = Tensor<2>, Target = L::Target>>(
+    fn check<L: Loss + Clone, D: Dataset<Input = Tensor<2>, Target = L::Target>>(
         case: &Value,
         term: &str,
         loss: L,

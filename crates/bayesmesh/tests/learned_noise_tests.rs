@@ -47,7 +47,7 @@ fn vector(tensor: Tensor<2>) -> Vec<f32> {
 }
 
 /// The trained log-variances, which come last.
-fn log_variances<P: Posterior>(posterior: &P) -> Vec<f32> {
+fn log_variances<P: Posterior + Clone>(posterior: &P) -> Vec<f32> {
     let slot = posterior.parameters().slots().last().unwrap();
     assert_eq!(slot.name, "log_variance");
     posterior.parameters().values()[slot.range.clone()].to_vec()
@@ -100,7 +100,7 @@ fn the_noise_of_the_data_is_learned() {
 
 #[test]
 fn the_gradient_of_the_log_variance_is_the_analytic_one() {
-    fn check<L: Loss<Target = Tensor<2>>>(loss: L) {
+    fn check<L: Loss<Target = Tensor<2>> + Clone>(loss: L) {
         let (x, y) = noisy();
         let data = TensorDataset::new(x.clone(), y.clone()).unwrap();
         let network = lines().with_initial_std(0.7).unwrap();
@@ -137,8 +137,8 @@ fn settings(mesh: &str, reduce: Reduce) -> Settings {
 
 fn trained<P, L>(posterior: &P, loss: L, mesh: &str, reduce: Reduce) -> Vec<f32>
 where
-    P: Posterior<Network: Network<Input = Tensor<2>>>,
-    L: Loss<Target = Tensor<2>>,
+    P: Posterior<Network: Network<Input = Tensor<2>>> + Clone,
+    L: Loss<Target = Tensor<2>> + Clone,
 {
     let mut trainer = Trainer::new(posterior.clone(), loss, settings(mesh, reduce));
     trainer.fit(&regression(24), None, Length::Steps(9)).unwrap();

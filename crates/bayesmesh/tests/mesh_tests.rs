@@ -49,8 +49,8 @@ fn mean_field(outputs: usize) -> MeanField<Mlp> {
 /// The parameters after five steps.
 fn train<P, L, D>(posterior: &P, loss: &L, data: &D, settings: &Settings) -> Vec<f32>
 where
-    P: Posterior<Network: Network<Input = Tensor<2>>>,
-    L: Loss,
+    P: Posterior<Network: Network<Input = Tensor<2>>> + Clone,
+    L: Loss + Clone,
     D: Dataset<Input = Tensor<2>, Target = L::Target>,
 {
     let mut trainer = Trainer::new(posterior.clone(), loss.clone(), settings.clone());
@@ -61,8 +61,8 @@ where
 /// Trains on every mesh, retaining and recomputing draws, and compares with one rank.
 fn assert_mesh_independent<P, L, D>(posterior: P, loss: L, data: &D, settings: Settings)
 where
-    P: Posterior<Network: Network<Input = Tensor<2>>>,
-    L: Loss,
+    P: Posterior<Network: Network<Input = Tensor<2>>> + Clone,
+    L: Loss + Clone,
     D: Dataset<Input = Tensor<2>, Target = L::Target>,
 {
     let serial = train(&posterior, &loss, data, &settings);
@@ -240,7 +240,7 @@ fn augmentation_can_be_shared_by_all_draws_or_by_those_of_a_rank() {
 /// With draws in power-of-two blocks, the fixed tree gives the same bits on any number of ranks.
 #[test]
 fn reproducible_sums_are_bitwise_equal_along_the_sample_axis() {
-    fn check<L: Loss, D: Dataset<Input = Tensor<2>, Target = L::Target>>(
+    fn check<L: Loss + Clone, D: Dataset<Input = Tensor<2>, Target = L::Target>>(
         outputs: usize,
         loss: L,
         data: &D,

@@ -64,8 +64,8 @@ impl Callback for Steps {
 /// The parameters and running statistics after some steps, and what the steps reported.
 fn train<P, L>(posterior: &P, loss: &L, settings: Settings) -> (Vec<f32>, Vec<StepReport>)
 where
-    P: Posterior<Network: Network<Input = Tensor<2>>>,
-    L: Loss<Target = Tensor<2>>,
+    P: Posterior<Network: Network<Input = Tensor<2>>> + Clone,
+    L: Loss<Target = Tensor<2>> + Clone,
 {
     let steps = Steps::default();
     let data: Data = regression(20);
@@ -80,8 +80,8 @@ where
 /// Trains with and without overlap in every way; the shares of the gradient that went early.
 fn assert_same<P, L>(posterior: &P, loss: L) -> Vec<f64>
 where
-    P: Posterior<Network: Network<Input = Tensor<2>>>,
-    L: Loss<Target = Tensor<2>>,
+    P: Posterior<Network: Network<Input = Tensor<2>>> + Clone,
+    L: Loss<Target = Tensor<2>> + Clone,
 {
     let mut early = Vec::new();
     for mesh in ["2x1", "1x2", "2x2"] {

@@ -268,13 +268,11 @@ impl Posterior for Langevin {
         Ownership::PerDraw
     }
 
-    fn member(&self, index: usize, _seed: u64) -> Self {
-        let mut member = self.clone();
-        member.index = index;
-        for (place, value) in member.parameters.values_mut().iter_mut().enumerate() {
+    fn become_member(&mut self, index: usize, _seed: u64) {
+        self.index = index;
+        for (place, value) in self.parameters.values_mut().iter_mut().enumerate() {
             *value = ((place * 31 + index * 17) % 23) as f32 / 23.0 - 0.5;
         }
-        member
     }
 
     fn penalty(&self, weight: f32, range: Range<usize>, gradient: &mut [f32]) -> f64 {
@@ -500,12 +498,10 @@ impl Posterior for Roots {
         Ownership::PerDraw
     }
 
-    fn member(&self, index: usize, _seed: u64) -> Self {
-        let mut member = self.clone();
-        let values = member.0.values_mut();
+    fn become_member(&mut self, index: usize, _seed: u64) {
+        let values = self.0.values_mut();
         let first = values.len() - 3;
         values[first..].fill(if index == 2 { 0.0 } else { 1.0 });
-        member
     }
 }
 

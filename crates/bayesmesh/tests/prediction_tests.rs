@@ -26,7 +26,7 @@ fn mean_field(outputs: usize) -> MeanField<Mlp> {
         .initialised(1)
 }
 
-fn trainer<L: Loss>(outputs: usize, loss: L, mesh: &str) -> Trainer<MeanField<Mlp>, L> {
+fn trainer<L: Loss + Clone>(outputs: usize, loss: L, mesh: &str) -> Trainer<MeanField<Mlp>, L> {
     let settings =
         Settings { samples: 4, batch: 8, mesh: mesh.parse().unwrap(), ..Settings::default() };
     Trainer::new(mean_field(outputs), loss, settings)
@@ -45,7 +45,7 @@ fn a_prediction_does_not_depend_on_the_mesh() {
 
 fn assert_scores_equal<L, D>(outputs: usize, loss: L, data: &D, expected: &[&str])
 where
-    L: Loss,
+    L: Loss + Clone,
     D: Dataset<Input = Tensor<2>, Target = L::Target>,
 {
     let scores = |mesh: &str| trainer(outputs, loss.clone(), mesh).evaluate(data, DRAWS).unwrap();

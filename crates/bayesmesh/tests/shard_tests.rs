@@ -84,8 +84,8 @@ fn run<P, L, D>(
     settings: Settings,
 ) -> (Checkpoint, Vec<StepReport>)
 where
-    P: Posterior<Network: Network<Input = Tensor<2>>>,
-    L: Loss,
+    P: Posterior<Network: Network<Input = Tensor<2>>> + Clone,
+    L: Loss + Clone,
     D: Dataset<Input = Tensor<2>, Target = L::Target>,
 {
     let seen = Seen::default();
@@ -98,7 +98,7 @@ where
 }
 
 /// Compares divided and undivided runs on every mesh.
-fn assert_no_difference<P: Posterior<Network: Network<Input = Tensor<2>>>>(
+fn assert_no_difference<P: Posterior<Network: Network<Input = Tensor<2>>> + Clone>(
     posterior: &P,
     change: impl Fn(Settings) -> Settings,
 ) {

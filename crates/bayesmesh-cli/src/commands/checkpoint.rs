@@ -6,9 +6,9 @@ use anyhow::Result;
 use bayesmesh::checkpoint::{Checkpoint, Group};
 use serde_json::{Value, json};
 
-use super::evaluate::latest_checkpoint;
+use super::trained_run::latest_checkpoint;
 use crate::run::RunFolder;
-use crate::say;
+use crate::say::{self, say};
 
 /// Shows what a checkpoint holds.
 pub fn inspect(path: &Path) -> Result<Value> {
@@ -17,12 +17,12 @@ pub fn inspect(path: &Path) -> Result<Value> {
         false => (path.to_path_buf(), Checkpoint::load(path)?),
     };
     let digest = checkpoint.digest();
-    eprintln!("{}", path.display());
-    eprintln!("  step    {}", checkpoint.step);
-    eprintln!("  seed    {}", checkpoint.seed);
-    eprintln!("  digest  {digest}");
+    say!("{}", path.display());
+    say!("  step    {}", checkpoint.step);
+    say!("  seed    {}", checkpoint.seed);
+    say!("  digest  {digest}");
     for (name, count) in &checkpoint.counters {
-        eprintln!("  {name}  {count}");
+        say!("  {name}  {count}");
     }
     let tensors = |group: Group| checkpoint.group(group).iter().map(move |tensor| (group, tensor));
     let all = || Group::ALL.into_iter().flat_map(tensors);
@@ -36,12 +36,12 @@ pub fn inspect(path: &Path) -> Result<Value> {
             ]
         })
         .collect();
-    eprintln!("\n{}", say::table(&["tensor", "shape", "numbers"], &rows));
+    say!("\n{}", say::table(&["tensor", "shape", "numbers"], &rows));
     let tensors: Vec<Value> = all()
         .map(|(group, t)| json!({ "group": group.name(), "name": t.name, "shape": t.shape }))
         .collect();
     Ok(json!({
-        "file": path,
+        "file": say::path(&path),
         "step": checkpoint.step,
         "seed": checkpoint.seed,
         "digest": digest,

@@ -3,29 +3,30 @@
 use std::path::{Path, PathBuf, absolute};
 
 use anyhow::Result;
+use bayesmesh::Network;
 use bayesmesh::checkpoint::Checkpoint;
 use bayesmesh::posterior::Parameters;
-use bayesmesh::{Mesh, Place, Posterior};
 use bayesmesh_models::{PyTorch, WeightsError, pytorch};
 use serde_json::{Value, json};
 
-use super::evaluate::latest_checkpoint;
+use super::trained_run::latest_checkpoint;
 use crate::args;
-use crate::build::trainer;
 use crate::exit::Usage;
+use crate::job::Job;
 use crate::recipe::Recipe;
 use crate::run::RunFolder;
-use crate::use_case::for_use_case;
+use crate::say::{self, say};
+use crate::table_file::refuse_same_file;
+use crate::use_cases::Verb;
 
 /// Writes the weights of a checkpoint as PyTorch names and lays them out.
-pub fn export(arguments: &args::Export) -> Result<Value> {
+pub fn export(job: &Job, arguments: &args::Export) -> Result<Value> {
     let (folder, path, checkpoint) = open(&arguments.file)?;
-    let recipe = Recipe::load(&folder.recipe(), &[])?;
-    for_use_case!(recipe, U => {
-        let mut trainer = trainer::<U>(Place::Threads, &recipe, Mesh::serial(), 1)?;
-        trainer.restore(&checkpoint, &path)?;
-        write(trainer.posterior().parameters(), &path, checkpoint.step, arguments)
-    })
+    for out in [Some(&arguments.out), arguments.std.as_ref()].into_iter().flatten() {
+        refuse_same_file(&path, out)?;
+    }
+    let recipe = Recipe::load(job.catalogue(), &folder.recipe(), &[])?;
+    recipe.use_case().run(job, recipe, Verb::Export(path, checkpoint, arguments))
 }
 
 /// A checkpoint and the run that it is of: the recipe of the run says what the tensors are.
@@ -48,7 +49,8 @@ fn open(path: &Path) -> Result<(RunFolder, PathBuf, Checkpoint)> {
     Ok((folder, path.to_path_buf(), checkpoint))
 }
 
-fn write<N: PyTorch>(
+/// Writes the means, and the standard deviations where these are asked for.
+pub fn write<N: Network + PyTorch>(
     parameters: &Parameters<N>,
     path: &Path,
     step: u64,
@@ -66,19 +68,19 @@ fn write<N: PyTorch>(
     pytorch::save_means(parameters, out).map_err(file)?;
     let (tensors, weights) = (parameters.slots().len(), parameters.slots().iter().map(|s| s.len()));
     let weights: usize = weights.sum();
-    eprintln!("{}: step {step}", path.display());
-    eprintln!("{}: {weights} weights in {tensors} tensors", out.display());
+    say!("{}: step {step}", path.display());
+    say!("{}: {weights} weights in {tensors} tensors", out.display());
     if let Some(std) = std {
         pytorch::save_stds(parameters, std).map_err(file)?;
-        eprintln!("{}: their standard deviations", std.display());
+        say!("{}: their standard deviations", std.display());
     }
     Ok(json!({
-        "checkpoint": path,
+        "checkpoint": say::path(path),
         "step": step,
         "tensors": tensors,
         "weights": weights,
-        "out": out,
-        "std": std,
+        "out": say::path(out),
+        "std": std.as_deref().map(say::path),
     }))
 }
 

@@ -5,40 +5,57 @@ mod compare;
 mod data;
 mod evaluate;
 mod export;
+mod finish;
+pub(crate) mod memory;
 mod record;
 mod train;
+mod trained_run;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use clap::CommandFactory;
+use bayesmesh::{Mesh, Network, Place, Posterior as _, Trainer};
+use burn::tensor::Device;
+use clap::ArgMatches;
 use serde_json::{Value, json};
 
-pub use evaluate::TrainedRun;
+pub use trained_run::TrainedRun;
 
 use crate::args::{self, Arguments, Command};
 use crate::job::Job;
-use crate::recipe::{Recipe, builtin_names, builtin_text};
-use crate::use_case::{UseCase as _, for_use_case};
+use crate::models::{Model, Shape};
+use crate::recipe::{Recipe, RecipeError, builtin_names, builtin_text, nearest};
+use crate::say;
+use crate::tasks::Task as _;
+use crate::use_cases::{CaseTrainer, InputOf, UseCase, Verb};
 
 /// Does what the command line says.
-pub fn run(job: &Job, arguments: Arguments) -> Result<Value> {
+pub fn run(job: &Job, arguments: Arguments, found: &ArgMatches) -> Result<Value> {
     match arguments.command {
         Command::Demo(demo) => train::demo(job, demo),
         Command::Train(train) => train::train(job, train),
-        Command::Evaluate(evaluate) => evaluate::evaluate(job, &evaluate),
-        Command::Predict(arguments) => predict(job, &arguments),
+        Command::Evaluate(arguments) => {
+            let (folder, recipe) = trained_run::open(job, &arguments.run, &arguments.set)?;
+            recipe.use_case().run(job, recipe, Verb::Evaluate(folder, &arguments))
+        }
+        Command::Predict(arguments) => {
+            let (folder, recipe) = trained_run::open(job, &arguments.run, &arguments.set)?;
+            if let Some(input) = &arguments.input {
+                crate::table_file::refuse_same_file(input, &arguments.out)?;
+            }
+            recipe.use_case().run(job, recipe, Verb::Predict(folder, &arguments))
+        }
         Command::Compare(compare) => compare::compare(job, &compare),
         Command::Checkpoint(checkpoint) => {
             job.refuse("checkpoint")?;
             match checkpoint {
                 args::Checkpoint::Inspect { file } => checkpoint::inspect(&file),
-                args::Checkpoint::Export(export) => export::export(&export),
+                args::Checkpoint::Export(arguments) => export::export(job, &arguments),
             }
         }
-        Command::Data(data) => {
+        Command::Data => {
             job.refuse("data")?;
-            data::data(data)
+            data::data(job.catalogue(), found)
         }
         Command::Recipe { name } => {
             job.refuse("recipe")?;
@@ -46,42 +63,103 @@ pub fn run(job: &Job, arguments: Arguments) -> Result<Value> {
         }
         Command::Completions { shell } => {
             job.refuse("completions")?;
-            let mut command = Arguments::command();
-            clap_complete::generate(shell, &mut command, "bayesmesh", &mut std::io::stdout());
+            let mut text = Vec::new();
+            let mut command = args::command(job.catalogue());
+            clap_complete::generate(shell, &mut command, "bayesmesh", &mut text);
+            say::to_output(&String::from_utf8_lossy(&text))?;
             Ok(Value::Null)
         }
     }
 }
 
-/// Predicts with a trained run.
-fn predict(job: &Job, arguments: &args::Predict) -> Result<Value> {
-    let (folder, recipe) = evaluate::open_run(&arguments.run, &arguments.set)?;
-    for_use_case!(recipe, U => {
-        U::predict(&TrainedRun::open(job, folder, recipe, &arguments.ranks)?, arguments)
-    })
+/// Does something with a use case and one of its networks.
+pub fn run_with<U, M>(job: &Job, recipe: Recipe, verb: Verb<'_>) -> Result<Value>
+where
+    U: UseCase,
+    M: Model<Network: Network<Input = InputOf<U>>>,
+{
+    match verb {
+        Verb::Train { mesh, out, resume } => train::run::<U, M>(job, &recipe, mesh, out, resume),
+        Verb::Evaluate(folder, arguments) => {
+            let run = TrainedRun::<U, _>::read::<M>(job, folder, recipe, &arguments.ranks)?;
+            evaluate::evaluate(&run, arguments)
+        }
+        Verb::Predict(folder, arguments) => {
+            let run = TrainedRun::<U, _>::read::<M>(job, folder, recipe, &arguments.ranks)?;
+            U::predict(&run, arguments)
+        }
+        Verb::Export(path, checkpoint, arguments) => {
+            let place = Place::Threads;
+            let mut trainer = trainer::<U, M>(place, &recipe, Mesh::serial(), 1)?;
+            trainer.restore(&checkpoint, &path)?;
+            export::write(trainer.posterior().parameters(), &path, checkpoint.step, arguments)
+        }
+    }
+}
+
+/// The shape of what the network of a recipe takes and gives.
+fn shape<U: UseCase>(recipe: &Recipe) -> Result<Shape> {
+    Ok(U::shape(&recipe.section("data")?))
+}
+
+/// The network of a recipe by its sizes, with outputs as the loss reads them.
+fn model<U: UseCase, M: Model>(recipe: &Recipe) -> Result<M> {
+    let mut shape = shape::<U>(recipe)?;
+    shape.outputs *= U::Task::loss(recipe)?.reading().outputs_per_target();
+    Ok(recipe.section::<M>("model")?.shaped(&shape))
+}
+
+/// The trainer that a recipe describes, at step zero. `steps` is how long the run will be, which
+/// some schedules need to know. Refuses more than the memory holds.
+fn trainer<U, M>(
+    place: Place,
+    recipe: &Recipe,
+    mesh: Mesh,
+    steps: usize,
+) -> Result<CaseTrainer<U, M::Network>>
+where
+    U: UseCase,
+    M: Model<Network: Network<Input = InputOf<U>>>,
+{
+    let model = model::<U, M>(recipe)?;
+    memory::refuse_too_much(&place, recipe, &model, mesh)?;
+    let posterior = recipe.posterior()?.init(model.init(&Device::default()))?;
+    let posterior = posterior.initialised(recipe.train.seed);
+    let settings = recipe.settings(mesh, steps)?;
+    Ok(Trainer::at(place, posterior, U::Task::loss(recipe)?, settings)?)
 }
 
 fn show_recipe(name: Option<&str>) -> Result<Value> {
     match name {
         Some(name) => {
             let text = builtin_text(name)?;
-            print!("{text}");
+            say::to_output(text)?;
             Ok(json!({ "recipe": name, "text": text }))
         }
         None => {
-            builtin_names().iter().for_each(|name| println!("{name}"));
-            Ok(json!({ "recipes": builtin_names() }))
+            let names = builtin_names();
+            say::to_output(&(names.join("\n") + "\n"))?;
+            Ok(json!({ "recipes": names }))
         }
     }
 }
 
 /// A recipe file, or a built-in recipe where there is no such file.
-fn read_recipe(path: &Path, set: &[String]) -> Result<Recipe> {
+fn read_recipe(job: &Job, path: &Path, set: &[String]) -> Result<Recipe> {
     let name = path.to_str().unwrap_or_default();
-    if !path.exists() && builtin_names().contains(&name) {
-        return Ok(Recipe::builtin(name, set)?);
+    if path.exists() {
+        return Ok(Recipe::load(job.catalogue(), path, set)?);
     }
-    Ok(Recipe::load(path, set)?)
+    if builtin_names().contains(&name) {
+        return Ok(Recipe::builtin(job.catalogue(), name, set)?);
+    }
+    match Recipe::load(job.catalogue(), path, set) {
+        // Neither a file nor a built-in recipe, but nearly the name of one.
+        Err(RecipeError::Read { .. }) if nearest(name, builtin_names()).is_some() => {
+            Ok(Recipe::builtin(job.catalogue(), name, set)?)
+        }
+        other => Ok(other?),
+    }
 }
 
 /// The folder that was asked for; otherwise `runs/NAME`, or the first of `runs/NAME-2`,

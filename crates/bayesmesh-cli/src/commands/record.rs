@@ -8,7 +8,7 @@ use bayesmesh::trainer::{Callback, EpochReport, Flow, StepReport};
 use serde_json::json;
 
 use crate::run::{EventLog, MetricsCsv, RunFolder, TensorBoard};
-use crate::use_case::Validation;
+use crate::tasks::Validation;
 
 /// The columns of every run; those of its validation scores follow.
 const COLUMNS: [&str; 8] =
@@ -148,7 +148,7 @@ impl Recorder {
         self.board.scalars(step, &scalars)?;
         let mut fields = json!({ "epoch": report.epoch, "loss": report.loss });
         for (column, score) in columns.iter().zip(scores) {
-            fields[column.name] = json!(score);
+            fields[&column.name] = json!(score);
         }
         self.events.append(step, "epoch", &fields)?;
         if let Some(score) = score(self.validation.judge).filter(|score| *score < self.best) {

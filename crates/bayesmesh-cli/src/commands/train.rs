@@ -1,6 +1,6 @@
 //! `bayesmesh train` and `bayesmesh demo`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -8,66 +8,59 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use bayesmesh::checkpoint::{Checkpoint, Store};
 use bayesmesh::trainer::{Callback, Course, EpochReport, Flow, Progress, StepReport};
-use bayesmesh::{Dataset, Length, Mesh, Posterior};
-use serde_json::{Value, json};
+use bayesmesh::{Dataset, Mesh, Network, Posterior};
+use serde_json::Value;
 
-use super::evaluate::{self, Finished};
+use super::finish::{Training, finish};
 use super::record::{Recorder, Recording};
-use super::{read_recipe, run_folder};
+use super::trained_run::{self, DATA};
+use super::{memory, model, read_recipe, run_folder, trainer};
 use crate::args;
-use crate::build::TrainerOf;
 use crate::exit::{self, Interrupted, Usage};
 use crate::job::Job;
-use crate::memory;
+use crate::models::Model;
 use crate::recipe::Recipe;
 use crate::run::RunFolder;
 use crate::say::{self, say};
-use crate::use_case::{UseCase, for_use_case};
-
-/// What checkpoints call the checksum of the examples that a run is trained on.
-pub const DATA: &str = "data";
+use crate::tasks::Task as _;
+use crate::use_cases::{CaseTrainer, InputOf, UseCase, Verb};
 
 /// The built-in demonstration.
 pub fn demo(job: &Job, arguments: args::Demo) -> Result<Value> {
-    let recipe = Recipe::builtin("demo", &arguments.set)?;
+    let recipe = Recipe::builtin(job.catalogue(), "demo", &arguments.set)?;
     let mesh = job.mesh(&arguments.ranks, &recipe)?;
-    let out = run_folder(job, arguments.out, "demo")?;
-    for_use_case!(recipe, U => run::<U>(job, &recipe, mesh, &out, false))
+    let out = &run_folder(job, arguments.out, "demo")?;
+    recipe.use_case().run(job, recipe, Verb::Train { mesh, out, resume: false })
 }
 
 /// Trains a recipe.
 pub fn train(job: &Job, arguments: args::Train) -> Result<Value> {
-    let recipe = read_recipe(&arguments.recipe, &arguments.set)?.located();
+    let recipe = read_recipe(job, &arguments.recipe, &arguments.set)?.located();
     let mesh = job.mesh(&arguments.ranks, &recipe)?;
-    let out = run_folder(job, arguments.out, &recipe.name)?;
-    for_use_case!(recipe, U => run::<U>(job, &recipe, mesh, &out, arguments.resume))
+    let out = &run_folder(job, arguments.out, &recipe.name)?;
+    recipe.use_case().run(job, recipe, Verb::Train { mesh, out, resume: arguments.resume })
 }
 
 /// Trains, or goes on with, the run in `out`, and scores it. The result is for the process that
 /// leads; the others have none.
-pub fn run<U: UseCase>(
-    job: &Job,
-    recipe: &Recipe,
-    mesh: Mesh,
-    out: &Path,
-    resume: bool,
-) -> Result<Value> {
+pub fn run<U, M>(job: &Job, recipe: &Recipe, mesh: Mesh, out: &Path, resume: bool) -> Result<Value>
+where
+    U: UseCase,
+    M: Model<Network: Network<Input = InputOf<U>>>,
+{
     job.agree(&recipe.keys())?;
-    let case = U::load(recipe)?;
+    job.warn_of_crowding(mesh)?;
+    let case = U::load(&recipe.section("data")?, recipe)?;
     if let Some(findings) = case.findings() {
         say!("{findings}");
     }
-    let length = match recipe.train.steps {
-        Some(steps) => Length::Steps(steps),
-        None => Length::Epochs(recipe.train.epochs),
-    };
-    let course = Course::new(length, case.train().len(), recipe.train.batch)?;
+    let course = Course::new(recipe.length, case.train().len(), recipe.train.batch)?;
     let steps = course.steps();
-    let mut trainer = job.trainer::<U>(recipe, mesh, steps)?;
+    let mut trainer = trainer::<U, M>(job.place(), recipe, mesh, steps)?;
     let data = case.train().checksum().unwrap_or_default();
     trainer = trainer.with_note(DATA, &data);
     // What does not go together is refused before anything is written.
-    trainer.plan(case.train(), case.valid(), length)?;
+    trainer.plan(case.train(), case.valid(), recipe.length)?;
 
     let folder = match job.leads() {
         false => None,
@@ -76,20 +69,30 @@ pub fn run<U: UseCase>(
     };
     if resume {
         if let Some(folder) = &folder {
-            refuse_other_run(folder, recipe)?;
+            refuse_other_run(job, folder, recipe)?;
         }
-        let same_data =
-            |checkpoint: &Checkpoint| refuse_other_data(out, checkpoint.metadata.get(DATA), &data);
+        let same_data = |checkpoint: &Checkpoint| {
+            trained_run::refuse_other_data(out, checkpoint.metadata.get(DATA), &data)
+        };
         let checkpoints = out.join("checkpoints");
-        match evaluate::restore_latest::<U>(job, &checkpoints, &mut trainer, same_data)? {
+        match trained_run::restore_latest(job, &checkpoints, &mut trainer, same_data)? {
             Some(path) => say!("going on from step {} ({})", trainer.step(), path.display()),
             None => say!("no checkpoint yet: starting from the beginning"),
+        }
+        if trainer.step() > steps {
+            return Err(Usage(format!(
+                "the run in {} has had {} steps, more than the {steps} that are asked for: ask for \
+                 more, or score it as it is with `bayesmesh evaluate`",
+                out.display(),
+                trainer.step()
+            ))
+            .into());
         }
     }
     if let Some(folder) = &folder {
         folder.write("recipe.toml", recipe.to_toml())?;
     }
-    introduce(job, recipe, &trainer, &case, &course);
+    introduce(job, recipe, &trainer, &case, &course, model::<U, M>(recipe)?.activations());
     job.pass_on_warnings()?;
 
     SIGNALS.train(job.is_launched())?;
@@ -101,7 +104,7 @@ pub fn run<U: UseCase>(
             epoch_steps: course.epoch_steps(),
             checkpoint_every: recipe.checkpoint.every,
             keep: recipe.checkpoint.keep,
-            validation: case.validation(trainer.loss()),
+            validation: case.task().validation(&**trainer.loss()),
         };
         let recorder = Recorder::new(folder, recording)?;
         let progress = Progress::new().examples(U::EXAMPLES);
@@ -110,7 +113,7 @@ pub fn run<U: UseCase>(
     trainer = trainer.with_callback(StopOnSignal);
     let started = Instant::now();
     let outcome = match first < steps {
-        true => trainer.fit(case.train(), case.valid(), length),
+        true => trainer.fit(case.train(), case.valid(), recipe.length),
         false => Ok(()),
     };
     let seconds = started.elapsed().as_secs_f64();
@@ -124,10 +127,11 @@ pub fn run<U: UseCase>(
     job.pass_on_warnings()?;
     SIGNALS.trained();
     if trainer.step() < steps {
-        return Err(stopped::<U>(job, &trainer, steps, out));
+        return Err(stopped(job, trainer.step(), steps, out, mesh));
     }
-    let finished = Finished { seconds: Some(seconds), steps: trainer.step() - first };
-    evaluate::finish(job, folder.as_ref(), recipe, &case, &trainer, recipe.evaluate.draws, finished)
+    let training = Training { seconds: Some(seconds), steps: trainer.step() - first };
+    let draws = recipe.evaluate.draws;
+    finish(job, folder.as_ref(), recipe, &case, &trainer, draws, training)
 }
 
 /// Stops a run after a signal.
@@ -147,20 +151,13 @@ impl Callback for StopOnSignal {
     }
 }
 
-fn stopped<U: UseCase>(
-    job: &Job,
-    trainer: &TrainerOf<U>,
-    steps: usize,
-    out: &Path,
-) -> anyhow::Error {
-    let step = trainer.step();
+fn stopped(job: &Job, step: usize, steps: usize, out: &Path, mesh: Mesh) -> anyhow::Error {
     Interrupted(format!(
         "stopped at step {step} of {steps}; a checkpoint is written. To go on:\n  \
-         {}bayesmesh train {} --out {} --mesh {} --resume",
+         {}bayesmesh train {} --out {} --mesh {mesh} --resume",
         job.launcher(),
         say::shell_word(&out.join("recipe.toml").display().to_string()),
         say::shell_word(&out.display().to_string()),
-        trainer.settings().mesh
     ))
     .into()
 }
@@ -213,9 +210,9 @@ impl Signals {
 }
 
 /// Refuses a recipe that differs from that of the run in what the run is.
-fn refuse_other_run(folder: &RunFolder, recipe: &Recipe) -> Result<()> {
-    let saved = Recipe::load(&folder.recipe(), &[])?;
-    match first_difference(&saved, recipe) {
+fn refuse_other_run(job: &Job, folder: &RunFolder, recipe: &Recipe) -> Result<()> {
+    let saved = Recipe::load(job.catalogue(), &folder.recipe(), &[])?;
+    match saved.first_difference(recipe) {
         None => Ok(()),
         Some(key) => Err(Usage(format!(
             "the run in {} has another `{key}` than this recipe; a run goes on with its own: \
@@ -226,58 +223,23 @@ fn refuse_other_run(folder: &RunFolder, recipe: &Recipe) -> Result<()> {
     }
 }
 
-/// Refuses other examples than those a run was trained on. Where they are may change: a cluster's
-/// jobs copy them to the disks of the nodes they get.
-pub fn refuse_other_data(run: &Path, before: Option<&String>, data: &str) -> Result<()> {
-    match before {
-        Some(before) if before != data => Err(Usage(format!(
-            "the run in {} was trained on other examples (checksum {before}) than data.path has \
-             ({data}); say where its own are",
-            run.display()
-        ))
-        .into()),
-        _ => Ok(()),
-    }
-}
-
-/// The first key in which two recipes are not the same run. How long it lasts, how it is divided
-/// among threads and ranks, where its data are and what is kept or scored can change.
-fn first_difference(saved: &Recipe, recipe: &Recipe) -> Option<String> {
-    let comparable = |recipe: &Recipe| {
-        let mut recipe = recipe.clone();
-        recipe.train.epochs = 1;
-        recipe.train.steps = None;
-        recipe.train.threads = None;
-        recipe.train.overlap = saved.train.overlap;
-        recipe.train.shard_optimizer = saved.train.shard_optimizer;
-        recipe.train.share_loading = saved.train.share_loading;
-        recipe.train.load_delay_ms = saved.train.load_delay_ms;
-        recipe.data.forget_place();
-        recipe.evaluate = saved.evaluate.clone();
-        recipe.checkpoint = saved.checkpoint.clone();
-        recipe.keys()
-    };
-    let (saved, recipe) = (comparable(saved), comparable(recipe));
-    let other = recipe.iter().find(|pair| !saved.contains(pair));
-    let other = other.or_else(|| saved.iter().find(|pair| !recipe.contains(pair)));
-    other.map(|(key, _)| key.clone())
-}
-
 /// Says what is going to happen.
-fn introduce<U: UseCase>(
+fn introduce<U: UseCase, N: Network<Input = InputOf<U>>>(
     job: &Job,
     recipe: &Recipe,
-    trainer: &TrainerOf<U>,
+    trainer: &CaseTrainer<U, N>,
     case: &U,
     course: &Course,
+    activations: u64,
 ) {
     let mesh = trainer.settings().mesh;
     let train = &recipe.train;
     let parameters = trainer.posterior().parameters();
     let weights: usize = parameters.slots().iter().map(|slot| slot.len()).sum();
-    let memory = memory::predicted_per_rank::<U>(recipe, trainer.posterior(), mesh);
+    let numbers = parameters.values().len();
+    let memory = memory::predicted_per_rank(recipe, numbers as u64, activations, mesh);
     let threads = trainer.settings().threads_per_rank();
-    say!("{}: {weights} weights, {} trainable numbers", recipe.name, parameters.values().len());
+    say!("{}: {weights} weights, {numbers} trainable numbers", recipe.name);
     say!("  data    {}", case.describe());
     let left_out = match course.left_out() {
         0 => String::new(),
@@ -299,46 +261,6 @@ fn introduce<U: UseCase>(
     say!("  seed    {}", train.seed);
     say!("  device  {:?}", parameters.device());
     say!("  memory  about {} a rank, beside the program and the data", say::bytes(memory));
-}
-
-/// The facts for the report and the JSON object.
-pub fn facts<U: UseCase>(
-    job: &Job,
-    recipe: &Recipe,
-    case: &U,
-    trainer: &TrainerOf<U>,
-    digest: &str,
-) -> Vec<(String, String)> {
-    let settings = trainer.settings();
-    let strategy = settings.mesh.strategy();
-    let facts = [
-        ("Recipe", recipe.name.clone()),
-        ("Data", case.source(recipe)),
-        ("Mesh", format!("{} (samples × data, {strategy}), {}", settings.mesh, job.kind())),
-        ("Threads per rank", settings.threads_per_rank().to_string()),
-        ("Device", format!("{:?}", trainer.posterior().parameters().device())),
-        (
-            "Draws and batch",
-            format!("{} draws, {} {}", settings.samples, settings.batch, U::EXAMPLES),
-        ),
-        ("Reduction", settings.reduce.to_string()),
-        ("Seed", settings.seed.to_string()),
-        ("Steps", trainer.step().to_string()),
-        ("Digest", format!("`{digest}`")),
-    ];
-    facts.map(|(label, text)| (label.to_owned(), text)).into()
-}
-
-/// For the JSON object: fields that every training command has.
-pub fn outcome<U: UseCase>(trainer: &TrainerOf<U>, digest: &str, out: PathBuf) -> Value {
-    json!({
-        "run": out,
-        "digest": digest,
-        "steps": trainer.step(),
-        "mesh": trainer.settings().mesh.to_string(),
-        "seed": trainer.settings().seed,
-        "peak_rss_bytes": bayesmesh::memory::peak_bytes(),
-    })
 }
 
 #[cfg(test)]

@@ -1,41 +1,39 @@
 //! Holds a tree against the schema: what is unknown, ill-typed, out of range or missing.
 
-use super::error::Problem;
-use super::schema::{Absent, KIND, Key, RECIPE, Section, Values, quoted};
-use super::source::Source;
+use bayesmesh_schema::{Absent, KIND, Key, Section, Values, quoted};
+
+use super::problems::{Found, Problems};
 use super::suggest;
 use super::tree::{Entry, Node, Place, Value};
 
 /// Makes a table of a tree that has every key with its value, defaults included, and collects what
 /// is wrong with it.
 pub(super) struct Check<'a> {
-    source: &'a Source<'a>,
+    schema: &'a Section,
     /// What was wrong.
-    pub problems: Vec<Problem>,
+    pub problems: Problems,
 }
 
 impl<'a> Check<'a> {
     /// Nothing is wrong yet.
-    pub fn new(source: &'a Source<'a>) -> Self {
-        Self { source, problems: Vec::new() }
+    pub fn new(schema: &'a Section) -> Self {
+        Self { schema, problems: Problems::default() }
     }
 
     /// Checks a section. Of what is wrong, nothing is in the result.
-    pub fn section(&mut self, section: &'static Section, node: Option<&Node>) -> toml::Table {
+    pub fn section(&mut self, section: &Section, node: Option<&Node>) -> toml::Table {
         let mut table = toml::Table::new();
         let empty = Node::empty(Place::Nowhere);
         if node.is_none() && section.is_required() {
-            self.refuse(
-                &Place::Nowhere,
-                section.name,
-                format!("the section `[{}]` is missing", section.name),
-                format!("{} For example:\n{}", section.meaning, section.example),
-            );
+            self.refuse(&Place::Nowhere, &section.name, || {
+                let message = format!("the section `[{}]` is missing", section.name);
+                (message, format!("{} For example:\n{}", section.meaning, section.example()))
+            });
             return table;
         }
         let node = node.unwrap_or(&empty);
         let Some(entries) = node.entries() else {
-            self.refuse_value(section.name, &Values::Section(section), node);
+            self.refuse_value(&section.name, &Values::section(section.clone()), node);
             return table;
         };
         let kind = match self.kind(section, node) {
@@ -49,7 +47,7 @@ impl<'a> Check<'a> {
             table.insert(KIND.to_owned(), kind.into());
         }
         self.refuse_unknown(section, kind, entries);
-        for key in section.keys.iter().filter(|key| key.is_of(kind)) {
+        for key in section.keys(kind) {
             if let Some(value) = self.key(section, key, node, &table) {
                 table.insert(key.name.to_owned(), value);
             }
@@ -59,18 +57,16 @@ impl<'a> Check<'a> {
 
     /// The kind of a section, if it has kinds.
     fn kind(&mut self, section: &Section, node: &Node) -> Result<Option<&'static str>, ()> {
-        if section.kinds.is_empty() {
+        if !section.has_kinds() {
             return Ok(None);
         }
         let name = section.full_name(KIND);
         let Some(given) = node.get(KIND) else {
             if section.is_required() {
-                self.refuse(
-                    &node.place,
-                    &name,
-                    format!("the key `{name}` is missing"),
-                    format!("it is one of\n{}", section.kind_list()),
-                );
+                self.refuse(&node.place, &name, || {
+                    let message = format!("the key `{name}` is missing");
+                    (message, format!("it is one of\n{}", section.kind_list()))
+                });
             }
             return section.default_kind.map(Some).ok_or(());
         };
@@ -89,25 +85,24 @@ impl<'a> Check<'a> {
 
     /// Reports what a section of that kind does not have. Without a kind, only what none has.
     fn refuse_unknown(&mut self, section: &Section, kind: Option<&str>, entries: &[Entry]) {
-        let has_kinds = !section.kinds.is_empty();
+        let has_kinds = section.has_kinds();
         for entry in entries.iter().filter(|e| !(has_kinds && e.name == KIND)) {
             let name = section.full_name(&entry.name);
-            let mut rows = section.rows(&entry.name).peekable();
-            if rows.peek().is_none() {
-                let (message, help) = unknown(section, kind, entry);
-                self.refuse(&entry.place, &name, message, help);
+            let owners = || section.owners(&entry.name).map(|(owner, _)| owner.name);
+            if owners().next().is_none() {
+                let schema = self.schema;
+                self.refuse(&entry.place, &name, || unknown(schema, section, kind, entry));
             } else if let Some(kind) = kind
-                && !rows.any(|key| key.is_of(Some(kind)))
+                && !owners().any(|owner| owner == kind)
             {
-                let owners: Vec<&str> =
-                    section.rows(&entry.name).flat_map(|key| key.kinds).copied().collect();
-                let place = section.full_name(KIND);
-                self.refuse(
-                    &entry.place,
-                    &name,
-                    format!("`{name}` is a key of {}, but `{place}` is `{kind}`", quoted(&owners)),
-                    format!("leave it out, or choose `{KIND} = \"{}\"`", owners[0]),
-                );
+                self.refuse(&entry.place, &name, || {
+                    let (owners, place) = (owners().collect::<Vec<_>>(), section.full_name(KIND));
+                    let all = quoted(&owners);
+                    (
+                        format!("`{name}` is a key of {all}, but `{place}` is `{kind}`"),
+                        format!("leave it out, or choose `{KIND} = \"{}\"`", owners[0]),
+                    )
+                });
             }
         }
     }
@@ -116,12 +111,12 @@ impl<'a> Check<'a> {
     fn key(
         &mut self,
         section: &Section,
-        key: &'static Key,
+        key: &Key,
         node: &Node,
         before: &toml::Table,
     ) -> Option<toml::Value> {
         let name = section.full_name(key.name);
-        if let Values::Section(inner) = key.values {
+        if let Values::Section(inner) = &key.values {
             return Some(self.section(inner, node.get(key.name)).into());
         }
         if let Some(given) = node.get(key.name) {
@@ -129,15 +124,14 @@ impl<'a> Check<'a> {
         }
         let default = match key.absent {
             Absent::Value(text) => text,
-            Absent::Derived(value, _) => value(before),
+            Absent::Derived(value, _) => value(&|name| text_of(before, name)),
             Absent::Unset(_) => return None,
             Absent::Refused(example) => {
-                self.refuse(
-                    &node.place,
-                    &name,
-                    format!("the key `{name}` is missing"),
-                    format!("{}\nadd for example `{} = {example}`", key.meaning, key.name),
-                );
+                self.refuse(&node.place, &name, || {
+                    let help =
+                        format!("{}\nadd for example `{} = {example}`", key.meaning, key.name);
+                    (format!("the key `{name}` is missing"), help)
+                });
                 return None;
             }
         };
@@ -156,12 +150,12 @@ impl<'a> Check<'a> {
         if let (Values::List(item, least, most), Value::List(nodes)) = (values, &node.value)
             && (*least..=*most).contains(&nodes.len())
         {
-            let before = self.problems.len();
+            let before = self.problems.count();
             let items = nodes.iter().enumerate();
             let list: Vec<_> = items
                 .filter_map(|(i, node)| self.value(&format!("{name}[{i}]"), item, node))
                 .collect();
-            return (self.problems.len() == before).then_some(list.into());
+            return (self.problems.count() == before).then_some(list.into());
         }
         let read = scalar(values, node);
         if read.is_none() {
@@ -172,64 +166,84 @@ impl<'a> Check<'a> {
 
     /// `all` explains the choices, where none of them can have been meant.
     fn refuse_choice(&mut self, name: &str, choices: &[&str], node: &Node, all: &str) {
-        let meant = match &node.value {
-            Value::Text(text) => suggest::nearest(text, choices.iter().copied()),
-            _ => None,
-        };
-        let help = match meant {
-            Some(meant) => format!("did you mean `{meant}`?\nit is one of {}", quoted(choices)),
-            None => format!("it is one of\n{all}"),
-        };
-        let message = format!("`{name}` cannot be {}", node.describe());
-        self.refuse(&node.place, name, message, help);
-    }
-
-    fn refuse_value(&mut self, name: &str, values: &Values, node: &Node) {
-        let reason = match (values, &node.value) {
-            (Values::Text, Value::Text(_)) => ", which is blank".to_owned(),
-            (_, Value::Whole(None)) => {
-                format!(", which is beyond the 64 bits of TOML (at most {})", i64::MAX)
-            }
-            (_, Value::Number(x)) if !x.is_finite() => ", which is not finite".to_owned(),
-            _ => String::new(),
-        };
-        self.problems.push(Problem {
-            at: self.source.at(&node.place),
-            key: name.to_owned(),
-            message: format!("`{name}` must be {values}, not {}{reason}", node.describe()),
-            help: remedy(name, values, node),
+        self.refuse(&node.place, name, || {
+            let meant = match &node.value {
+                Value::Text(text) => suggest::nearest(text, choices.iter().copied()),
+                _ => None,
+            };
+            let help = match meant {
+                Some(meant) => format!("did you mean `{meant}`?\nit is one of {}", quoted(choices)),
+                None => format!("it is one of\n{all}"),
+            };
+            (format!("`{name}` cannot be {}", node.describe()), help)
         });
     }
 
-    fn refuse(&mut self, place: &Place, key: &str, message: String, help: String) {
-        self.problems.push(Problem {
-            at: self.source.at(place),
-            key: key.to_owned(),
-            message,
-            help: Some(help),
+    fn refuse_value(&mut self, name: &str, values: &Values, node: &Node) {
+        self.problems.push(|| {
+            let reason = match (values, &node.value) {
+                (Values::Text, Value::Text(_)) => ", which is blank".to_owned(),
+                (_, Value::Whole(None)) => {
+                    format!(", which is beyond the 64 bits of TOML (at most {})", i64::MAX)
+                }
+                (_, Value::Number(x)) if !x.is_finite() => ", which is not finite".to_owned(),
+                _ => String::new(),
+            };
+            Found {
+                place: node.place.clone(),
+                key: name.to_owned(),
+                message: format!("`{name}` must be {values}, not {}{reason}", node.describe()),
+                help: remedy(name, values, node),
+            }
+        });
+    }
+
+    fn refuse(&mut self, place: &Place, key: &str, words: impl FnOnce() -> (String, String)) {
+        self.problems.push(|| {
+            let (message, help) = words();
+            Found { place: place.clone(), key: key.to_owned(), message, help: Some(help) }
         });
     }
 }
 
+/// The text of a key in a table, or in one within it: `prior.kind`.
+fn text_of(table: &toml::Table, name: &str) -> Option<String> {
+    let (first, rest) = match name.split_once('.') {
+        Some((first, rest)) => (first, Some(rest)),
+        None => (name, None),
+    };
+    let value = table.get(first)?;
+    match rest {
+        Some(rest) => text_of(value.as_table()?, rest),
+        None => value.as_str().map(str::to_owned),
+    }
+}
+
 /// What is said of an entry that no kind of a section has.
-fn unknown(section: &Section, kind: Option<&str>, entry: &Entry) -> (String, String) {
+fn unknown(
+    schema: &Section,
+    section: &Section,
+    kind: Option<&str>,
+    entry: &Entry,
+) -> (String, String) {
     let name = section.full_name(&entry.name);
     let is_section = section.name.is_empty() && entry.node.entries().is_some();
     let message = match is_section {
         true => format!("there is no section `[{name}]`"),
         false => format!("there is no key `{name}`"),
     };
-    if let Some(meant) = suggest::nearest_key(section, kind, &entry.name) {
-        let is_section = RECIPE.sections().any(|section| section.name == meant);
+    if let Some(meant) = suggest::nearest_key(schema, section, kind, &entry.name) {
+        let is_section = schema.sections().any(|section| section.name == meant);
         let meant = if is_section { format!("[{meant}]") } else { meant };
         return (message, format!("did you mean `{meant}`?"));
     }
-    let any_kind = kind.is_none() && !section.kinds.is_empty();
-    let keys = section.keys.iter();
-    let mut names: Vec<&str> =
-        keys.filter(|key| any_kind || key.is_of(kind)).map(|key| key.name).collect();
-    names.dedup();
-    let help = match (section.name, names.is_empty()) {
+    let mut names: Vec<&str> = Vec::new();
+    for key in section.keys(kind) {
+        if !names.contains(&key.name) {
+            names.push(key.name);
+        }
+    }
+    let help = match (section.name.as_str(), names.is_empty()) {
         ("", _) => format!("there are {}", quoted(&names)),
         (name, false) => format!("`[{name}]` has {}", quoted(&names)),
         (name, true) => format!("`[{name}]` of this kind has no other keys"),
@@ -263,10 +277,12 @@ fn remedy(name: &str, values: &Values, node: &Node) -> Option<String> {
     let key = name.rsplit('.').next().unwrap_or(name);
     let fits = |node: &Node, values: &Values| scalar(values, node).is_some();
     match (values, &node.value) {
-        (Values::Section(section), Value::Text(kind)) if section.has_kind(kind) => Some(format!(
-            "write `{key} = {{ {KIND} = \"{kind}\" }}`, or a section `[{name}]` with it"
-        )),
-        (Values::Section(section), _) => Some(format!("For example:\n{}", section.example)),
+        (Values::Section(section), Value::Text(kind)) if section.kind(Some(kind)).is_some() => {
+            Some(format!(
+                "write `{key} = {{ {KIND} = \"{kind}\" }}`, or a section `[{name}]` with it"
+            ))
+        }
+        (Values::Section(section), _) => Some(format!("For example:\n{}", section.example())),
         (Values::Text, Value::Text(_) | Value::List(_) | Value::Table(_)) => None,
         (Values::Text, _) => Some(format!("put it in quotes: `{key} = \"{}\"`", node.text)),
         (Values::List(item, 0 | 1, usize::MAX), _) if fits(node, item) => {

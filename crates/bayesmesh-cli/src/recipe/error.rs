@@ -3,7 +3,7 @@
 use std::fmt::{self, Display};
 use std::io;
 
-use super::schema::quoted;
+use bayesmesh_schema::quoted;
 
 /// Why a recipe cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -44,12 +44,14 @@ pub enum RecipeError {
         nearest: Option<&'static str>,
     },
     /// The contents are wrong.
-    #[error("{}", listed(name, problems))]
+    #[error("{}", listed(name, problems, *count))]
     Invalid {
         /// The recipe.
         name: String,
-        /// All that is wrong, in the order of the file, then of the overrides.
+        /// What is wrong, in the order of the file, then of the overrides; of much the first.
         problems: Vec<Problem>,
+        /// How much is wrong in all.
+        count: usize,
     },
 }
 
@@ -66,8 +68,8 @@ pub struct Problem {
     pub help: Option<String>,
 }
 
-/// Where a problem is. In the order in which problems are listed.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// Where a problem is.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum At {
     /// In the recipe as a whole.
     Recipe {
@@ -142,17 +144,16 @@ fn excerpt(line: &str, column: usize) -> (String, usize) {
     }
 }
 
-fn listed(name: &str, problems: &[Problem]) -> String {
-    const MOST: usize = 20;
-    let mut text = match problems.len() {
+fn listed(name: &str, problems: &[Problem], count: usize) -> String {
+    let mut text = match count {
         1 => format!("the recipe {name} cannot be used:\n"),
         n => format!("the recipe {name} cannot be used, for {n} reasons:\n"),
     };
-    for problem in problems.iter().take(MOST) {
+    for problem in problems {
         text += &format!("\n{problem}\n");
     }
-    if problems.len() > MOST {
-        text += &format!("\n… and {} more\n", problems.len() - MOST);
+    if count > problems.len() {
+        text += &format!("\n… and {} more\n", count - problems.len());
     }
     text.truncate(text.trim_end().len());
     text
@@ -188,7 +189,7 @@ mod tests {
             message: "unknown".to_owned(),
             help: None,
         };
-        let text = listed("x", &vec![problem; 25]);
+        let text = listed("x", &vec![problem; 20], 25);
         assert!(text.starts_with("the recipe x cannot be used, for 25 reasons:"));
         assert_eq!(text.matches("--set a=1").count(), 20);
         assert!(text.ends_with("… and 5 more"));

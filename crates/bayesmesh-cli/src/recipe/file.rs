@@ -1,15 +1,16 @@
 //! Reads the text of a recipe file.
 
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read as _};
 use std::path::Path;
 
 use super::error::RecipeError;
 use super::suggest::nearest;
+use crate::say::say;
 
 /// The text of a file.
 pub(super) fn read(path: &Path) -> Result<String, RecipeError> {
-    let bytes = fs::read(path).map_err(|error| RecipeError::Read {
+    let bytes = read_limited(path).map_err(|error| RecipeError::Read {
         path: path.display().to_string(),
         reason: reason(path, &error),
         source: error,
@@ -27,6 +28,31 @@ pub(super) fn read(path: &Path) -> Result<String, RecipeError> {
             reason: format!("{reason}; save the file as UTF-8"),
         }
     })
+}
+
+/// The bytes of a file, of which a recipe has few.
+fn read_limited(path: &Path) -> io::Result<Vec<u8>> {
+    const MOST: u64 = 1 << 20;
+    if is_pipe(path) {
+        say!("waiting for the recipe from the pipe {}", path.display());
+    }
+    let mut bytes = Vec::new();
+    fs::File::open(path)?.take(MOST + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > MOST {
+        true => Err(io::Error::other("it has more than 1 MiB, which no recipe needs")),
+        false => Ok(bytes),
+    }
+}
+
+#[cfg(unix)]
+fn is_pipe(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt as _;
+    fs::metadata(path).is_ok_and(|about| about.file_type().is_fifo())
+}
+
+#[cfg(not(unix))]
+fn is_pipe(_: &Path) -> bool {
+    false
 }
 
 fn reason(path: &Path, error: &io::Error) -> String {

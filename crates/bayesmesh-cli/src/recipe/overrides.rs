@@ -1,27 +1,26 @@
 //! `--set key=value`.
 
-use super::error::Problem;
-use super::schema::{KIND, RECIPE, Section, Values};
-use super::source::Source;
+use bayesmesh_schema::{KIND, Section, Values};
+
+use super::problems::{Found, Problems};
 use super::tree::{Entry, Node, Place, Value};
 
-/// Writes all overrides into a tree, in their order; returns what is wrong with their form.
-pub(super) fn apply(source: &Source<'_>, tree: &mut Node) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    for (index, text) in source.overrides.iter().enumerate() {
-        if let Err((message, help)) = apply_one(text, &Place::Override(index), tree) {
-            problems.push(Problem {
-                at: source.at(&Place::Override(index)),
-                key: String::new(),
-                message,
-                help: Some(help),
-            });
+/// Writes all overrides into a tree, in their order; adds what is wrong with their form.
+pub(super) fn apply(schema: &Section, overrides: &[String], tree: &mut Node, to: &mut Problems) {
+    for (index, text) in overrides.iter().enumerate() {
+        let place = Place::Override(index);
+        if let Err((message, help)) = apply_one(schema, text, &place, tree) {
+            to.push(|| Found { place, key: String::new(), message, help: Some(help) });
         }
     }
-    problems
 }
 
-fn apply_one(text: &str, place: &Place, tree: &mut Node) -> Result<(), (String, String)> {
+fn apply_one(
+    schema: &Section,
+    text: &str,
+    place: &Place,
+    tree: &mut Node,
+) -> Result<(), (String, String)> {
     let Some((key, value)) = text.split_once('=') else {
         return Err((
             "an override is a key, `=` and a value".to_owned(),
@@ -42,7 +41,7 @@ fn apply_one(text: &str, place: &Place, tree: &mut Node) -> Result<(), (String, 
             "write it after the `=`, for example `--set train.steps=50`".to_owned(),
         ));
     }
-    let node = read_value(&names, value, place);
+    let node = read_value(schema, &names, value, place);
     let (last, sections) = names.split_last().expect("a split text has a part");
     let mut table = tree;
     for (depth, name) in sections.iter().enumerate() {
@@ -55,7 +54,7 @@ fn apply_one(text: &str, place: &Place, tree: &mut Node) -> Result<(), (String, 
     }
     let entries = entries_of(table, sections)?;
     if *last == KIND {
-        drop_keys_of_other_kinds(sections, &node, entries);
+        drop_keys_of_other_kinds(schema, sections, &node, entries);
     }
     entries.retain(|entry| entry.name != *last);
     entries.push(Entry::new(last, node));
@@ -81,31 +80,36 @@ fn entries_of<'a>(
 }
 
 /// As TOML where it is, else as text, so that paths and names need no quotes.
-fn read_value(names: &[&str], value: &str, place: &Place) -> Node {
+fn read_value(schema: &Section, names: &[&str], value: &str, place: &Place) -> Node {
     let quoted = value.starts_with(['"', '\'']);
-    if takes_text(names) && !quoted {
+    if takes_text(schema, names) && !quoted {
         return Node::bare(value, place.clone());
     }
     Node::single(value, place).unwrap_or_else(|_| Node::bare(value, place.clone()))
 }
 
 /// The section of that name.
-fn section_of(names: &[&str]) -> Option<&'static Section> {
+fn section_of<'a>(schema: &'a Section, names: &[&str]) -> Option<&'a Section> {
     let name = names.join(".");
-    let all = RECIPE.all();
-    all.into_iter().find(|section| section.name == name)
+    schema.all().into_iter().find(|section| section.name == name)
 }
 
-fn takes_text(names: &[&str]) -> bool {
+fn takes_text(schema: &Section, names: &[&str]) -> bool {
     names.split_last().is_some_and(|(last, sections)| {
-        let mut rows = section_of(sections).into_iter().flat_map(|s| s.rows(last));
-        rows.any(|key| matches!(key.values, Values::Text))
+        section_of(schema, sections).is_some_and(|section| {
+            section.owners(last).any(|(_, key)| matches!(key.values, Values::Text))
+        })
     })
 }
 
 /// Another kind of a section has other keys. Those that the file gives for its own kind go with it.
-fn drop_keys_of_other_kinds(sections: &[&str], kind: &Node, entries: &mut Vec<Entry>) {
-    let (Some(section), Value::Text(kind)) = (section_of(sections), &kind.value) else {
+fn drop_keys_of_other_kinds(
+    schema: &Section,
+    sections: &[&str],
+    kind: &Node,
+    entries: &mut Vec<Entry>,
+) {
+    let (Some(section), Value::Text(kind)) = (section_of(schema, sections), &kind.value) else {
         return;
     };
     let given = entries.iter().find(|entry| entry.name == KIND);
@@ -114,13 +118,13 @@ fn drop_keys_of_other_kinds(sections: &[&str], kind: &Node, entries: &mut Vec<En
         Some(_) => return,
         None => section.default_kind,
     };
-    if !section.has_kind(kind) || before == Some(kind) {
+    if section.kind(Some(kind)).is_none() || before == Some(kind) {
         return;
     }
     entries.retain(|entry| {
-        let mut rows = section.rows(&entry.name).peekable();
-        let known = rows.peek().is_some();
-        let stays = rows.any(|key| key.is_of(Some(kind)));
+        let mut owners = section.owners(&entry.name).peekable();
+        let known = owners.peek().is_some();
+        let stays = owners.any(|(owner, _)| owner.name == kind);
         !known || stays || !matches!(entry.place, Place::File(_))
     });
 }

@@ -1,52 +1,66 @@
 //! All keys as Markdown: the tables of `docs/recipes.md`.
 
-use super::schema::{Absent, KIND, Key, RECIPE, Section, Values, quoted};
+use bayesmesh_schema::{Absent, KIND, Key, Section, Values, quoted};
 
 /// Every section with its kinds and keys: values, default and meaning, as Markdown.
-pub fn reference() -> String {
-    let sections: Vec<String> = RECIPE.all().into_iter().map(describe).collect();
+pub(super) fn reference(schema: &Section) -> String {
+    let sections: Vec<String> = schema.all().into_iter().map(describe).collect();
     sections.join("\n")
 }
 
 fn describe(section: &Section) -> String {
-    let mut text = match section.name {
+    let mut text = match section.name.as_str() {
         "" => "### Top of the file\n".to_owned(),
         name => format!("### `[{name}]`\n"),
     };
     if !section.name.is_empty() {
         text += &format!("\n{}\n", section.meaning);
     }
-    if !section.kinds.is_empty() {
+    if section.has_kinds() {
         let default = match section.default_kind {
             Some(kind) => format!("default `\"{kind}\"`"),
             None => "required".to_owned(),
         };
         text += &format!("\n| `{KIND}` ({default}) | meaning |\n|---|---|\n");
-        for kind in section.kinds {
+        for kind in &section.kinds {
             text += &format!("| `\"{}\"` | {} |\n", kind.name, kind.meaning);
         }
     }
-    if section.keys.is_empty() {
+    let rows = rows(section);
+    if rows.is_empty() {
         return text;
     }
-    let by_kind = section.keys.iter().any(|key| !key.kinds.is_empty());
-    text += match by_kind {
+    text += match section.has_kinds() {
         true => "\n| key | for | value | default | meaning |\n|---|---|---|---|---|\n",
         false => "\n| key | value | default | meaning |\n|---|---|---|---|\n",
     };
-    for key in section.keys {
-        text += &row(key, by_kind);
+    for (key, kinds) in rows {
+        let kinds = match (section.has_kinds(), kinds.len() == section.kinds.len()) {
+            (false, _) => String::new(),
+            (true, true) => " all |".to_owned(),
+            (true, false) => format!(" {} |", quoted(&kinds)),
+        };
+        text += &row(key, &kinds);
     }
     text
 }
 
-fn row(key: &Key, by_kind: bool) -> String {
+/// The keys of a section, each with the kinds that have it just so.
+fn rows(section: &Section) -> Vec<(&Key, Vec<&str>)> {
+    let mut rows: Vec<(&Key, Vec<&str>)> = Vec::new();
+    for kind in &section.kinds {
+        for key in &kind.keys {
+            match rows.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, kinds)) => kinds.push(kind.name),
+                None => rows.push((key, vec![kind.name])),
+            }
+        }
+    }
+    rows
+}
+
+fn row(key: &Key, kinds: &str) -> String {
     let Key { name, values, meaning, .. } = key;
-    let kinds = match (by_kind, key.kinds) {
-        (false, _) => String::new(),
-        (true, []) => " all |".to_owned(),
-        (true, kinds) => format!(" {} |", quoted(kinds)),
-    };
     let default = match (values, &key.absent) {
         (Values::Section(section), _) if section.is_required() => "required".to_owned(),
         (Values::Section(_), _) => "its defaults".to_owned(),

@@ -1,6 +1,7 @@
 //! The text of a recipe with its overrides, to say where a problem is.
 
 use super::error::{At, Problem, RecipeError};
+use super::problems::{Found, Problems};
 use super::tree::Place;
 
 /// Where a recipe comes from.
@@ -46,33 +47,36 @@ impl Source<'_> {
 
     /// The error of a text that is not TOML.
     pub fn refuse_syntax(&self, error: &toml::de::Error) -> RecipeError {
-        let at = self.at(&error.span().map_or(Place::Nowhere, Place::File));
-        let message = match &at {
+        let place = error.span().map_or(Place::Nowhere, Place::File);
+        let message = match self.at(&place) {
             At::Line { text, .. } if text.ends_with('=') => "there is no value after the `=`",
             _ => error.message().trim_end(),
         };
-        self.refuse(vec![Problem {
-            key: String::new(),
-            message: format!("this is not TOML: {message}"),
-            help: None,
-            at,
-        }])
+        self.refuse_one(place, format!("this is not TOML: {message}"))
     }
 
     /// The error of a recipe that fails as a whole.
-    pub fn refuse_whole(&self, error: &dyn std::error::Error) -> RecipeError {
-        self.refuse(vec![Problem {
-            at: self.at(&Place::Nowhere),
-            key: String::new(),
-            message: error.to_string().trim_end().to_owned(),
-            help: None,
-        }])
+    pub fn refuse_whole(&self, error: &dyn std::fmt::Display) -> RecipeError {
+        self.refuse_one(Place::Nowhere, error.to_string().trim_end().to_owned())
     }
 
-    /// The error that lists problems in their order.
-    pub fn refuse(&self, mut problems: Vec<Problem>) -> RecipeError {
-        problems.sort_by(|a, b| a.at.cmp(&b.at));
-        RecipeError::Invalid { name: self.name.to_owned(), problems }
+    fn refuse_one(&self, place: Place, message: String) -> RecipeError {
+        let mut problems = Problems::default();
+        problems.push(|| Found { place, key: String::new(), message, help: None });
+        self.refuse(problems)
+    }
+
+    /// The error that lists problems in their order, the first of many.
+    pub fn refuse(&self, problems: Problems) -> RecipeError {
+        const MOST: usize = 20;
+        let count = problems.count();
+        let shown = problems.sorted().into_iter().take(MOST).map(|found| Problem {
+            at: self.at(&found.place),
+            key: found.key,
+            message: found.message,
+            help: found.help,
+        });
+        RecipeError::Invalid { name: self.name.to_owned(), problems: shown.collect(), count }
     }
 }
 

@@ -1,10 +1,10 @@
 //! The valid name that a wrong one was probably meant to be.
 
-use super::schema::{KIND, Key, RECIPE, Section};
+use bayesmesh_schema::{KIND, Key, Section};
 
 /// The most similar of some names, if it is similar at all: a typo in three characters, or the
 /// beginning of the name.
-pub(super) fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     nearest_within(word, names, word.chars().count().div_ceil(3))
 }
 
@@ -32,21 +32,26 @@ fn nearest_within<'a>(
 
 /// The full name of the key that `word` in a section of that kind was probably meant to be: one of
 /// the section, or one that has that name elsewhere.
-pub(super) fn nearest_key(section: &Section, kind: Option<&str>, word: &str) -> Option<String> {
+pub(super) fn nearest_key(
+    schema: &Section,
+    section: &Section,
+    kind: Option<&str>,
+    word: &str,
+) -> Option<String> {
     let is_meant = |name: &str| normalised(name) == normalised(word);
     let also_meant = |key: &&Key| key.also.iter().any(|name| is_meant(name));
-    let own = || section.keys.iter().filter(|key| key.is_of(kind));
-    let kind_name = (!section.kinds.is_empty()).then_some(KIND);
+    let own = || section.keys(kind);
+    let kind_name = section.has_kinds().then_some(KIND);
     let own_names = || own().map(|key| key.name).chain(kind_name);
     let own_key =
         own().find(also_meant).map(|key| key.name).or_else(|| nearest_within(word, own_names(), 1));
     if let Some(name) = own_key {
         return Some(section.full_name(name));
     }
-    let all = RECIPE.all();
+    let all = schema.all();
     let find = |wanted: &dyn Fn(&&Key) -> bool| {
         all.iter().find_map(|section| {
-            let key = section.keys.iter().find(wanted)?;
+            let key = section.keys(None).find(wanted)?;
             Some(section.full_name(key.name))
         })
     };
@@ -61,6 +66,7 @@ fn normalised(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Catalogue;
     use super::*;
 
     #[test]
@@ -75,11 +81,12 @@ mod tests {
 
     #[test]
     fn keys_of_the_section_and_elsewhere() {
-        let section = |name| {
-            let all = RECIPE.all();
-            all.into_iter().find(|s| s.name == name).unwrap()
+        let catalogue = Catalogue::builtin();
+        let all = catalogue.schema().all();
+        let key = |name: &str, kind, word| {
+            let section = all.iter().find(|section| section.name == name).unwrap();
+            nearest_key(catalogue.schema(), section, kind, word)
         };
-        let key = |name, kind, word| nearest_key(section(name), kind, word);
         assert_eq!(key("train", None, "smaples").unwrap(), "train.samples");
         assert_eq!(key("train", None, "draws").unwrap(), "train.samples");
         assert_eq!(key("train", None, "dropout").unwrap(), "model.dropout");
@@ -92,18 +99,16 @@ mod tests {
         assert_eq!(key("train", None, "colour"), None);
     }
 
-    /// A word for another key of the same section would never be suggested.
+    /// A word for another key of the same kind would never be suggested.
     #[test]
     fn other_words_are_not_keys() {
-        for section in RECIPE.all() {
-            for key in section.keys {
-                let own = |row: &Key| {
-                    let shared = section.kinds.iter().map(|kind| Some(kind.name));
-                    shared.chain([None]).any(|k| row.is_of(k) && key.is_of(k))
-                };
-                let taken = |word: &&&str| section.rows(word).any(own);
-                let name = section.full_name(key.name);
-                assert_eq!(key.also.iter().find(taken), None, "{name}");
+        for section in Catalogue::builtin().schema().all() {
+            for kind in &section.kinds {
+                let taken = |word: &&&str| kind.keys.iter().any(|key| key.name == **word);
+                for key in &kind.keys {
+                    let name = section.full_name(key.name);
+                    assert_eq!(key.also.iter().find(taken), None, "{name}");
+                }
             }
         }
     }

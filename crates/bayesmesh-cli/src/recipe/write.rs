@@ -1,6 +1,6 @@
 //! The resolved form of a recipe.
 
-use super::schema::{Absent, KIND, RECIPE, Section, Values};
+use bayesmesh_schema::{Absent, KIND, Section, Values};
 
 const HEADER: &str = "\
 # A resolved recipe: every key with its value, defaults and overrides included.
@@ -8,38 +8,74 @@ const HEADER: &str = "\
 ";
 
 /// Writes a table that has every key of the schema.
-pub(super) fn document(recipe: &toml::Table) -> String {
+pub(super) fn document(schema: &Section, recipe: &toml::Table) -> String {
     let mut text = HEADER.to_owned();
-    write_section(&RECIPE, recipe, &mut text);
+    each_section(schema, recipe, &mut |section, table| {
+        text += "\n";
+        if !section.name.is_empty() {
+            text += &format!("[{}]\n", section.name);
+        }
+        for line in lines(section, table) {
+            text += &match line {
+                Line::Set(key, value) => format!("{key} = {value}\n"),
+                Line::Unset(key, meaning) => format!("# {key} is not set: {meaning}\n"),
+            };
+        }
+    });
     text
 }
 
-fn write_section(section: &Section, table: &toml::Table, text: &mut String) {
-    *text += "\n";
-    if !section.name.is_empty() {
-        *text += &format!("[{}]\n", section.name);
-    }
-    let kind = table.get(KIND).and_then(toml::Value::as_str);
-    if let Some(kind) = table.get(KIND) {
-        *text += &format!("{KIND} = {kind}\n");
-    }
-    // TOML wants the keys of a table before the tables within it.
-    let mut inner = Vec::new();
-    for key in section.keys.iter().filter(|key| key.is_of(kind)) {
-        match (&key.values, table.get(key.name), &key.absent) {
-            (Values::Section(section), Some(toml::Value::Table(table)), _) => {
-                inner.push((section, table));
+/// Every key that is set, with its value, in the order of the document.
+pub(super) fn keys(schema: &Section, recipe: &toml::Table) -> Vec<(String, String)> {
+    let mut keys = Vec::new();
+    each_section(schema, recipe, &mut |section, table| {
+        for line in lines(section, table) {
+            if let Line::Set(key, value) = line {
+                keys.push((section.full_name(key), value));
             }
-            (_, Some(value), _) => *text += &format!("{} = {}\n", key.name, shown(value)),
-            (_, None, Absent::Unset(meaning)) => {
-                *text += &format!("# {} is not set: {meaning}\n", key.name);
-            }
-            (_, None, _) => {}
+        }
+    });
+    keys
+}
+
+/// A line of a section.
+enum Line {
+    Set(&'static str, String),
+    Unset(&'static str, &'static str),
+}
+
+/// The kind that a table says it is.
+fn kind(table: &toml::Table) -> Option<&str> {
+    table.get(KIND).and_then(toml::Value::as_str)
+}
+
+/// Calls `each` with a section and those within it, which TOML wants after its keys.
+fn each_section(
+    section: &Section,
+    table: &toml::Table,
+    each: &mut dyn FnMut(&Section, &toml::Table),
+) {
+    each(section, table);
+    for key in section.keys(kind(table)) {
+        if let (Values::Section(inner), Some(toml::Value::Table(table))) =
+            (&key.values, table.get(key.name))
+        {
+            each_section(inner, table, each);
         }
     }
-    for (section, table) in inner {
-        write_section(section, table, text);
-    }
+}
+
+fn lines(section: &Section, table: &toml::Table) -> Vec<Line> {
+    let kind_line = table.get(KIND).map(|kind| Line::Set(KIND, kind.to_string()));
+    let keys = section.keys(kind(table)).filter_map(|key| {
+        match (&key.values, table.get(key.name), &key.absent) {
+            (Values::Section(_), ..) => None,
+            (_, Some(value), _) => Some(Line::Set(key.name, shown(value))),
+            (_, None, Absent::Unset(meaning)) => Some(Line::Unset(key.name, meaning)),
+            (_, None, _) => None,
+        }
+    });
+    kind_line.into_iter().chain(keys).collect()
 }
 
 /// A value in TOML; small numbers with an exponent rather than many zeros.

@@ -1,25 +1,35 @@
 //! Priors of a weight, in double precision.
 
+use bayesmesh_schema::Kinds;
+use serde::Deserialize;
+
 /// `½ ln 2π`.
 pub(super) const HALF_LN_TAU: f64 = 0.918_938_533_204_672_8;
 
-/// The prior of a weight.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// What a weight is believed to be before the data. For `posterior.kind = "mean-field"`.
+#[derive(Clone, Copy, Debug, PartialEq, Kinds, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+#[section(default = "normal", example = "kind = \"normal\"\nstd = 1.0")]
 pub enum Prior {
-    /// `N(mean, std²)`.
+    /// N(mean, std²)
     Normal {
         /// The mean.
+        #[key(default = 0.0)]
         mean: f32,
-        /// The standard deviation, positive.
+        /// The standard deviation.
+        #[key(default = 1.0, above = 0, also("sigma"))]
         std: f32,
     },
-    /// `weight · N(0, std_wide²) + (1 − weight) · N(0, std_narrow²)`.
+    /// weight·N(0, std_wide²) + (1 − weight)·N(0, std_narrow²)
     ScaleMixture {
-        /// The share of the wide part, in `[0, 1]`.
+        /// The share of the wide component.
+        #[key(default = 0.5, at_least = 0, at_most = 1, also("pi"))]
         weight: f32,
-        /// The standard deviation of the wide part, positive.
+        /// The standard deviation of the wide component.
+        #[key(default = 1.0, above = 0, also("sigma1"))]
         std_wide: f32,
-        /// The standard deviation of the narrow part, positive.
+        /// The standard deviation of the narrow component.
+        #[key(default = 0.01, above = 0, also("sigma2"))]
         std_narrow: f32,
     },
 }

@@ -1,9 +1,13 @@
 //! From an unconstrained number to a standard deviation.
 
+use bayesmesh_schema::Choice;
+use serde::Deserialize;
+
 use crate::elementary::{exp, ln, ln_1p_of_unit};
 
 /// How a standard deviation `σ` is made from an unconstrained number `ρ`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Scale {
     /// `σ = exp(ρ)`.
     Exp,

@@ -27,7 +27,7 @@ impl Network for Mlp {
 
 fn show<P, L>(name: &str, posterior: P, loss: L) -> bayesmesh::Result<()>
 where
-    P: Posterior<Network = Mlp>,
+    P: Posterior<Network = Mlp> + Clone,
     L: bayesmesh::Loss<Target = Tensor<2>>,
 {
     let device = Device::default();

@@ -1,6 +1,8 @@
 //! The continuous ranked probability score of the ensemble of draws.
 
+use bayesmesh_schema::Keys;
 use burn::tensor::Tensor;
+use serde::Deserialize;
 
 use super::likelihood::{assert_columns, check_columns};
 use super::{Combine, Loss};
@@ -11,8 +13,11 @@ use crate::error::Result;
 /// version, which does not reward small ensembles for being narrow.
 ///
 /// Pairs of draws meet, so the outputs of all draws are gathered.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Keys, Deserialize)]
 pub struct EnsembleCrps {
+    /// Divides by S(S − 1) pairs instead of S², so that few draws gain nothing by being close
+    /// together.
+    #[key(default = false)]
     fair: bool,
 }
 

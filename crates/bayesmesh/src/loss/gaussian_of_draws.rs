@@ -1,6 +1,8 @@
 //! The Gaussian that the draws themselves form.
 
+use bayesmesh_schema::Keys;
 use burn::tensor::Tensor;
+use serde::Deserialize;
 
 use super::likelihood::{assert_columns, check_columns};
 use super::{Combine, Loss};
@@ -11,8 +13,10 @@ use crate::error::{Error, Result};
 /// all draws. The constant ½ ln 2π is left out. torch_blue's `MeanFieldNormal` with ε = 1e-10.
 ///
 /// Needs two draws in all; in local mode, two on every rank.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Keys, Deserialize)]
 pub struct GaussianOfDraws {
+    /// Added to the variance of the draws.
+    #[key(default = 1e-10, at_least = 0, also("eps", "epsilon"))]
     floor: f32,
 }
 
@@ -25,13 +29,19 @@ impl Default for GaussianOfDraws {
 impl GaussianOfDraws {
     /// With another ε added to the variance.
     pub fn with_floor(floor: f32) -> Result<Self> {
+        Self { floor }.checked()
+    }
+
+    /// Refuses what is out of range.
+    pub(super) fn checked(self) -> Result<Self> {
+        let Self { floor } = self;
         if !(floor.is_finite() && floor >= 0.0) {
             return Err(Error::Setting(format!(
                 "a floor of {floor} under a variance is not possible; choose zero or a positive \
                  number"
             )));
         }
-        Ok(Self { floor })
+        Ok(self)
     }
 }
 

@@ -2,8 +2,10 @@
 
 use std::f64::consts::PI;
 
+use bayesmesh_schema::Keys;
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Int, Tensor};
+use serde::Deserialize;
 
 use super::Reading;
 use crate::data::Target;
@@ -13,7 +15,7 @@ use crate::error::{Error, Result};
 ///
 /// Outputs are independent given a draw, so the joint density of an example is the product over its
 /// outputs.
-pub trait Likelihood: Clone + Send {
+pub trait Likelihood: Clone + Send + Sync {
     /// Targets of a batch.
     type Target: Target;
 
@@ -162,20 +164,28 @@ impl Likelihood for Gaussian {
 /// `ln p = ln Γ((ν+1)/2) − ln Γ(ν/2) − ½ ln(πν) − ½u − (ν+1)/2 · ln(1 + (y−m)²e^(−u)/ν)`,
 /// outputs `[m | v]`. Its heavy tails forgive outliers. Predictions and their scores take the Gaussian
 /// of the same mean and variance.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Keys, Deserialize)]
 pub struct StudentT {
+    /// Degrees of freedom; more are closer to a Gaussian.
+    #[key(default = 4.0, above = 2, also("df", "nu", "degrees_of_freedom"))]
     freedom: f64,
 }
 
 impl StudentT {
     /// With ν > 2 degrees of freedom, so that a variance exists.
     pub fn new(freedom: f64) -> Result<Self> {
+        Self { freedom }.checked()
+    }
+
+    /// Refuses what is out of range.
+    pub(super) fn checked(self) -> Result<Self> {
+        let Self { freedom } = self;
         if !(freedom.is_finite() && freedom > 2.0) {
             return Err(Error::Setting(format!(
                 "Student's t with {freedom} degrees of freedom has no variance; choose more than 2"
             )));
         }
-        Ok(Self { freedom })
+        Ok(self)
     }
 }
 
@@ -203,20 +213,28 @@ impl Likelihood for StudentT {
 
 /// A quantile τ by the asymmetric Laplace density, whose negative logarithm is the pinball loss:
 /// `ln p = ln τ(1−τ) − ρ_τ(y − ŷ)`, `ρ_τ(u) = u·(τ − 1[u<0])`. Outputs are the quantiles.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Keys, Deserialize)]
 pub struct Quantile {
+    /// The level of the quantile; 0.5 is the median.
+    #[key(default = 0.5, above = 0, below = 1, also("quantile", "tau"))]
     level: f64,
 }
 
 impl Quantile {
     /// The quantile at a level between 0 and 1.
     pub fn new(level: f64) -> Result<Self> {
+        Self { level }.checked()
+    }
+
+    /// Refuses what is out of range.
+    pub(super) fn checked(self) -> Result<Self> {
+        let Self { level } = self;
         if !(level > 0.0 && level < 1.0) {
             return Err(Error::Setting(format!(
                 "a quantile level of {level} is not possible; choose one between 0 and 1"
             )));
         }
-        Ok(Self { level })
+        Ok(self)
     }
 }
 

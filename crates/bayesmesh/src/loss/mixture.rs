@@ -1,6 +1,8 @@
 //! Negative log-likelihood of the mixture over draws.
 
+use bayesmesh_schema::Keys;
 use burn::tensor::Tensor;
+use serde::Deserialize;
 
 use super::{Combine, Likelihood, Loss, Reading};
 use crate::error::{Error, Result};
@@ -12,10 +14,14 @@ use crate::error::{Error, Result};
 ///
 /// Of an example with several outputs it takes the joint density, `p(y∣ŷ_s) = Π_k p(y_k∣ŷ_s)`, or with
 /// [`by_output`](Self::by_output) that of every output on its own.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Keys, Deserialize)]
 pub struct Mixture<L> {
+    #[serde(skip)]
     likelihood: L,
+    /// Added to the mean probability, which bounds the loss of an example.
+    #[key(default = 0.0, at_least = 0, also("eps", "epsilon"))]
     floor: f32,
+    #[serde(skip)]
     by_output: bool,
 }
 
@@ -34,14 +40,19 @@ impl<L: Likelihood> Mixture<L> {
     }
 
     /// Adds ε to the mean density, which bounds the loss of an example by −ln ε.
-    pub fn with_floor(mut self, floor: f32) -> Result<Self> {
+    pub fn with_floor(self, floor: f32) -> Result<Self> {
+        Self { floor, ..self }.checked()
+    }
+
+    /// Refuses what is out of range.
+    pub(super) fn checked(self) -> Result<Self> {
+        let floor = self.floor;
         if !(floor.is_finite() && floor >= 0.0) {
             return Err(Error::Setting(format!(
                 "a floor of {floor} under a density is not possible; choose zero or a positive \
                  number"
             )));
         }
-        self.floor = floor;
         Ok(self)
     }
 }

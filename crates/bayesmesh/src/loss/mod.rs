@@ -15,6 +15,7 @@
 //! | [`EnsembleCrps`] | ŷ_s | gather | gather |
 
 mod combine;
+mod config;
 mod crps;
 mod expected;
 mod gaussian_of_draws;
@@ -24,6 +25,7 @@ mod squared_error;
 
 pub use combine::{Combine, Exactness};
 pub(crate) use combine::{Fold, pullback};
+pub use config::{ClassLoss, ValueLoss};
 pub use crps::EnsembleCrps;
 pub use expected::Expected;
 pub use gaussian_of_draws::GaussianOfDraws;
@@ -31,6 +33,7 @@ pub use likelihood::{Categorical, FixedGaussian, Gaussian, Likelihood, Quantile,
 pub use mixture::Mixture;
 pub use squared_error::{ExpectedSquaredError, SquaredErrorOfMean};
 
+use auto_impl::auto_impl;
 use burn::tensor::Tensor;
 
 use crate::data::Target;
@@ -52,6 +55,16 @@ pub enum Reading {
     MeanAndLogVariance,
 }
 
+impl Reading {
+    /// How many outputs the network has for each value or class that is predicted.
+    pub fn outputs_per_target(&self) -> usize {
+        match self {
+            Self::MeanAndLogVariance => 2,
+            Self::Logits | Self::Values | Self::ValuesWithNoise { .. } => 1,
+        }
+    }
+}
+
 /// A loss `L = mean over rows of f(⊕_s φ(ŷ_s))`, where ⊕ is [`Combine`].
 ///
 /// A loss of your own is two functions. The logarithm of the mean of `cosh(ŷ − y)`:
@@ -60,7 +73,6 @@ pub enum Reading {
 /// use bayesmesh::loss::{Combine, Loss, Reading};
 /// use burn::tensor::Tensor;
 ///
-/// #[derive(Clone)]
 /// struct LogCosh;
 ///
 /// impl Loss for LogCosh {
@@ -76,7 +88,10 @@ pub enum Reading {
 ///     }
 /// }
 /// ```
-pub trait Loss: Clone + Send {
+///
+/// An `Arc<dyn Loss<Target = T>>` is a loss too, for programs that choose one when they run.
+#[auto_impl(Arc)]
+pub trait Loss: Send + Sync {
     /// Targets of a batch.
     type Target: Target;
 
@@ -111,6 +126,12 @@ pub trait Loss: Clone + Send {
     /// The smallest number of draws for which the loss is defined.
     fn least_draws(&self) -> usize {
         1
+    }
+
+    /// Whether it says nothing of the noise in the data, so that predictions need an estimate of it
+    /// ([`Predictor::estimate_noise`](crate::Predictor::estimate_noise)).
+    fn leaves_noise_open(&self) -> bool {
+        false
     }
 
     /// Refuses targets that a network with so many `outputs` for an example cannot be held against:

@@ -26,6 +26,10 @@ impl Loss for ExpectedSquaredError {
         (output - target.clone()).square().mean_dim(1)
     }
 
+    fn leaves_noise_open(&self) -> bool {
+        true
+    }
+
     fn check(&self, outputs: usize, target: &Tensor<2>) -> Result<()> {
         check_columns(outputs, target.dims()[1], "values")
     }
@@ -52,6 +56,10 @@ impl Loss for SquaredErrorOfMean {
     fn value(&self, sum: Tensor<2>, draws: usize, target: &Tensor<2>) -> Tensor<1> {
         let error = sum / draws as f32 - target.clone();
         error.square().mean_dim(1).squeeze_dim(1)
+    }
+
+    fn leaves_noise_open(&self) -> bool {
+        true
     }
 
     fn check(&self, outputs: usize, target: &Tensor<2>) -> Result<()> {

@@ -20,6 +20,7 @@
 //! | what happens then? | [`after_step`](Posterior::after_step) | nothing |
 //! | what else must a checkpoint keep? | [`state`](Posterior::state) | nothing |
 
+mod config;
 mod divergence;
 pub mod family;
 mod leaves;
@@ -32,10 +33,11 @@ mod slot;
 mod update;
 
 pub use bayesmesh_kernels::gaussian::{Prior, Scale};
+pub use config::PosteriorConfig;
 pub use family::Family;
 pub(crate) use leaves::{Leaf, SamplingBackward, numbers};
 pub use mc_dropout::McDropout;
-pub use mean_field::{InitialStd, Kl, MeanField};
+pub use mean_field::{InitialStd, Kl, MeanField, MeanFieldConfig};
 pub use parameters::{Drawn, Parameters, Snapshot, Tape};
 pub use point::Point;
 pub use randomness::foreign_randomness;
@@ -44,7 +46,10 @@ pub use update::Update;
 
 use std::ops::Range;
 
+use auto_impl::auto_impl;
 use bayesmesh_kernels::stream::{Purpose, Stream};
+
+use dyn_clone::DynClone;
 
 use crate::checkpoint::NamedTensor;
 use crate::draw::Draw;
@@ -69,8 +74,11 @@ pub enum Ownership {
 /// A distribution over networks whose trainable numbers are one flat vector.
 ///
 /// Where each draw has numbers of its own, a value is one member: the trainer makes as many as there
-/// are draws by [`member`](Self::member).
-pub trait Posterior: Clone + Send {
+/// are draws by [`become_member`](Self::become_member).
+///
+/// A `Box<dyn Posterior<Network = N>>` is a posterior too, for programs that choose one when they run.
+#[auto_impl(Box)]
+pub trait Posterior: DynClone + Send {
     /// The network it is over.
     type Network: Network;
 
@@ -85,12 +93,11 @@ pub trait Posterior: Clone + Send {
         Ownership::Shared
     }
 
-    /// Member `index` as it begins, where each draw has numbers of its own. By default it is
-    /// initialised like [`initialised`](Self::initialised), each member by other random numbers.
-    #[must_use]
-    fn member(&self, index: usize, seed: u64) -> Self {
+    /// Makes this member `index` as it begins, where each draw has numbers of its own. By default it
+    /// is initialised like [`initialised`](Self::initialised), each member by other random numbers.
+    fn become_member(&mut self, index: usize, seed: u64) {
         let stream = Stream::new(seed, Purpose::Initialisation).at_draw(index as u32);
-        initialise(self.clone(), stream)
+        initialise(self.parameters_mut(), &stream);
     }
 
     /// The draw as this posterior understands it, e.g. without dropout.
@@ -157,16 +164,20 @@ pub trait Posterior: Clone + Send {
     /// the default of PyTorch) from a seed; normalisation layers and
     /// [learned noise](crate::LearnedNoise) keep what the network has.
     #[must_use]
-    fn initialised(self, seed: u64) -> Self
+    #[auto_impl(keep_default_for(Box))]
+    fn initialised(mut self, seed: u64) -> Self
     where
         Self: Sized,
     {
-        initialise(self, Stream::new(seed, Purpose::Initialisation))
+        initialise(self.parameters_mut(), &Stream::new(seed, Purpose::Initialisation));
+        self
     }
 }
 
-fn initialise<P: Posterior>(mut posterior: P, stream: Stream) -> P {
-    posterior.parameters_mut().set_centres(|index, slot, values| {
+dyn_clone::clone_trait_object!(<N> Posterior<Network = N> where N: Network);
+
+fn initialise<N: Network>(parameters: &mut Parameters<N>, stream: &Stream) {
+    parameters.set_centres(|index, slot, values| {
         if slot.is_point_by_default() {
             return;
         }
@@ -174,5 +185,4 @@ fn initialise<P: Posterior>(mut posterior: P, stream: Stream) -> P {
         stream.at_tensor(index as u32).fill_uniform(0, values);
         values.iter_mut().for_each(|u| *u = (2.0 * *u - 1.0) * bound);
     });
-    posterior
 }

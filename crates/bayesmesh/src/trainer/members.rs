@@ -10,7 +10,6 @@ use crate::error::{Error, Result};
 use crate::posterior::{Ownership, Posterior};
 
 /// Numbers that are trained together, with the optimiser's state for them.
-#[derive(Clone)]
 pub(crate) struct Member<P> {
     pub posterior: P,
     pub optimizer: Optimizer,
@@ -18,13 +17,24 @@ pub(crate) struct Member<P> {
 
 /// The members that are in one place. A posterior whose draws share their numbers has one, which is
 /// everywhere; otherwise there is one for each draw, on the sample rank of that draw.
-#[derive(Clone)]
 pub(crate) struct Members<P> {
     list: Vec<Member<P>>,
     ownership: Ownership,
     /// The number of the first one here, and how many there are everywhere.
     first: usize,
     total: usize,
+}
+
+impl<P: Posterior> Clone for Member<P> {
+    fn clone(&self) -> Self {
+        Self { posterior: dyn_clone::clone(&self.posterior), optimizer: self.optimizer.clone() }
+    }
+}
+
+impl<P: Posterior> Clone for Members<P> {
+    fn clone(&self) -> Self {
+        Self { list: self.list.clone(), ..*self }
+    }
 }
 
 /// None, while ranks have them.
@@ -52,14 +62,20 @@ impl<P: Posterior> Members<P> {
         let total = draws.max(1);
         let here = rank.map_or(0..total, |(mesh, rank)| place(total, mesh, rank));
         let first = here.start;
-        let list = here.map(|index| member(posterior.member(index, seed))).collect();
+        let begin = |index| {
+            let mut posterior = dyn_clone::clone(&posterior);
+            posterior.become_member(index, seed);
+            member(posterior)
+        };
+        let list = here.map(begin).collect();
         Self { list, ownership, first, total }
     }
 
     /// Those of a saved run, all of them, each like `posterior` until it gets its numbers.
     pub fn of(posterior: P, total: usize) -> Self {
         let (ownership, optimizer) = (posterior.ownership(), OptimizerConfig::sgd());
-        let member = || Member { posterior: posterior.clone(), optimizer: optimizer.build() };
+        let member =
+            || Member { posterior: dyn_clone::clone(&posterior), optimizer: optimizer.build() };
         let list = (0..total).map(|_| member()).collect();
         Self { list, ownership, first: 0, total }
     }
@@ -119,8 +135,7 @@ impl<P: Posterior> Members<P> {
 
     /// The same with optimisers that have done nothing yet.
     pub fn with_new_optimizers(&self, config: OptimizerConfig) -> Self {
-        let member =
-            |m: &Member<P>| Member { posterior: m.posterior.clone(), optimizer: config.build() };
+        let member = |m: &Member<P>| Member { optimizer: config.build(), ..m.clone() };
         Self { list: self.list.iter().map(member).collect(), ..*self }
     }
 

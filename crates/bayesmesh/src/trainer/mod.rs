@@ -35,6 +35,7 @@ pub(crate) use state::State;
 
 use std::any::type_name;
 use std::path::Path;
+use std::sync::Arc;
 
 use bayesmesh_comm::{MeshComm, node_processors};
 
@@ -85,7 +86,7 @@ use rank::Rank;
 pub struct Trainer<P, L> {
     place: Place,
     state: State<P>,
-    loss: L,
+    loss: Arc<L>,
     settings: Settings,
     readout: Readout,
     time: Time,
@@ -127,7 +128,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         let optimizer = (state::OPTIMIZER.to_owned(), optimizer.name().to_owned());
         state.notes.extend([description, optimizer]);
         let (time, callbacks) = (Time::default(), Vec::new());
-        Self { place, state, loss, settings, readout, time, callbacks }
+        Self { place, state, loss: Arc::new(loss), settings, readout, time, callbacks }
     }
 
     /// Adds something that [`metadata`](Checkpoint::metadata) of every checkpoint will say, e.g.
@@ -167,7 +168,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     /// The posterior, when training is over; of one whose draws have numbers of their own, the first
     /// member here.
     pub fn into_posterior(self) -> P {
-        self.state.members.any().clone()
+        dyn_clone::clone(self.state.members.any())
     }
 
     /// The loss.
@@ -363,7 +364,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         let mut ranks: Vec<Rank<P, L>> = members
             .map(|members| Rank {
                 state: State { members, ..self.state.clone() },
-                loss: self.loss.clone(),
+                loss: Arc::clone(&self.loss),
                 plan: plan.clone(),
                 readout: self.readout.clone(),
                 time: self.time,

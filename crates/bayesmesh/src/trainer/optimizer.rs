@@ -4,17 +4,20 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use bayesmesh_kernels::adam::{Adam, Decay, Moments};
+use bayesmesh_schema::Kinds;
 use burn::optim::decay::WeightDecayConfig;
 use burn::optim::momentum::MomentumConfig;
 use burn::optim::{
     Optimizer as BurnOptimizer, RecordState, Sgd, SgdConfig, StateSink, StateSource,
 };
 use burn::tensor::{Device, Tensor, TensorData};
+use serde::Deserialize;
 
 use crate::error::{Error, Result};
 
-/// Which optimiser, with its constants. The defaults are PyTorch's. The learning rate is
-/// [`Settings::schedule`](super::Settings::schedule).
+/// How a gradient changes the weights. The defaults are PyTorch's.
+///
+/// The learning rate is [`Settings::schedule`](super::Settings::schedule).
 ///
 /// ```
 /// use bayesmesh::trainer::OptimizerConfig;
@@ -28,31 +31,41 @@ use crate::error::{Error, Result};
 /// Weight decay acts on all trainable numbers, as in the reference work: on ρ of a Gaussian too,
 /// which it draws towards zero (σ = 1 under `exp`). With a mean-field posterior the KL is the
 /// regulariser; leave the decay at zero unless you reproduce that work.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Kinds, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+#[section(default = "adam", example = "kind = \"adam\"\nrate = 1e-3")]
 pub enum OptimizerConfig {
-    /// Adam; `weight_decay` is the L2 form that is added to the gradient.
+    /// Adam; weight decay is added to the gradient
     Adam {
         /// Decay of the first and the second moment.
+        #[key(default = [0.9, 0.999], at_least = 0, below = 1)]
         betas: (f32, f32),
         /// Added to the root of the second moment.
+        #[key(default = 1e-8, above = 0, also("eps"))]
         epsilon: f32,
-        /// Multiple of the parameter added to its gradient.
+        /// Multiple of each weight that is added to its gradient.
+        #[key(default = 0.0, at_least = 0, also("l2", "decay"))]
         weight_decay: f32,
     },
-    /// Adam with decoupled weight decay.
+    /// Adam with decoupled weight decay
     AdamW {
         /// Decay of the first and the second moment.
+        #[key(default = [0.9, 0.999], at_least = 0, below = 1)]
         betas: (f32, f32),
         /// Added to the root of the second moment.
+        #[key(default = 1e-8, above = 0, also("eps"))]
         epsilon: f32,
-        /// Share of the parameter removed at each step, times the learning rate.
+        /// Share of each weight that a step removes, times the learning rate.
+        #[key(default = 0.01, at_least = 0, also("l2", "decay"))]
         weight_decay: f32,
     },
-    /// Stochastic gradient descent.
+    /// stochastic gradient descent, with or without momentum
     Sgd {
-        /// Zero for none.
+        /// The share of the last change that is kept; 0 for none.
+        #[key(default = 0.0, at_least = 0, below = 1)]
         momentum: f64,
-        /// Multiple of the parameter added to its gradient.
+        /// Multiple of each weight that is added to its gradient.
+        #[key(default = 0.0, at_least = 0, also("l2", "decay"))]
         weight_decay: f32,
     },
 }

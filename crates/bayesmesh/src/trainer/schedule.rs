@@ -2,31 +2,46 @@
 
 use std::f64::consts::PI;
 
-/// A learning rate for every step. A function of the step alone, so that a resumed run needs no
-/// state to continue. A number is a constant rate: `schedule: 1e-3.into()`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+use bayesmesh_schema::Kinds;
+use serde::Deserialize;
+
+/// How the learning rate changes over a run.
+///
+/// A function of the step alone, so that a resumed run needs no state to continue. A number is a
+/// constant rate: `schedule: 1e-3.into()`. A recipe has the rate beside the optimiser and knows the
+/// length of its run: [`with_rate`](Self::with_rate), [`over`](Self::over).
+#[derive(Clone, Copy, Debug, PartialEq, Kinds, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+#[section(default = "constant", example = "kind = \"cosine\"\nwarmup = 500")]
 pub enum Schedule {
-    /// Always the same.
+    /// always `optimizer.rate`
     Constant {
         /// The learning rate.
+        #[serde(skip)]
         rate: f64,
     },
-    /// A linear rise over the first steps, then constant.
+    /// a linear rise to it, then constant
     Warmup {
         /// The learning rate after the rise.
+        #[serde(skip)]
         rate: f64,
-        /// The steps of the rise.
+        /// Steps of the rise.
+        #[key(required = "500", at_least = 1, also("warmup", "warmup_steps"))]
         steps: usize,
     },
-    /// A linear rise, then half a cosine down to a floor at the end of the run.
+    /// a linear rise to it, then half a cosine down to the end of the run
     Cosine {
         /// The largest learning rate.
+        #[serde(skip)]
         rate: f64,
-        /// The steps of the rise; zero for none.
+        /// Steps of the rise; 0 for none.
+        #[key(default = 0, also("warmup_steps"))]
         warmup: usize,
         /// The step at which the floor is reached.
+        #[serde(skip)]
         total: usize,
-        /// The learning rate at the end and after it.
+        /// The learning rate at the end.
+        #[key(default = 0.0, at_least = 0, also("min_lr", "eta_min"))]
         floor: f64,
     },
 }
@@ -39,6 +54,24 @@ impl From<f64> for Schedule {
 }
 
 impl Schedule {
+    /// With another learning rate, the largest of the run.
+    #[must_use]
+    pub fn with_rate(mut self, new: f64) -> Self {
+        let (Self::Constant { rate } | Self::Warmup { rate, .. } | Self::Cosine { rate, .. }) =
+            &mut self;
+        *rate = new;
+        self
+    }
+
+    /// For a run of so many steps.
+    #[must_use]
+    pub fn over(mut self, steps: usize) -> Self {
+        if let Self::Cosine { total, .. } = &mut self {
+            *total = steps;
+        }
+        self
+    }
+
     /// The largest rate, and the one it falls to.
     pub(super) fn ends(&self) -> (f64, f64) {
         match *self {

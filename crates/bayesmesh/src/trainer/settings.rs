@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use bayesmesh_comm::{Mesh, Reduce, share};
+use bayesmesh_schema::{Choice, Keys};
+use serde::{Deserialize, Deserializer};
 
 use super::{OptimizerConfig, Schedule};
 use crate::error::{Error, Result};
@@ -11,19 +13,21 @@ use crate::loss::{Combine, Exactness};
 /// What a rank does with its draws while the summary of all draws is not yet known.
 ///
 /// Losses that are a mean over draws need neither: their draws stream.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Choice, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Memory {
-    /// Forget each draw and evaluate it again: one more forward pass, the memory of one draw.
-    #[default]
-    Recompute,
     /// Keep the graphs of all local draws: faster, memory grows with the draws of a rank. Where
     /// draws share their weights (Monte Carlo dropout) and the network allows it
     /// ([`Network::STACKS_DRAWS`](crate::Network::STACKS_DRAWS)) they go through it as one batch.
     Retain,
+    /// Forget each draw and evaluate it again: one more forward pass, the memory of one draw.
+    #[default]
+    Recompute,
 }
 
 /// Which draws see the same augmentation of the batch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Choice, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Augment {
     /// Each draw sees an augmentation of its own, on any number of ranks.
     #[default]
@@ -50,64 +54,106 @@ pub enum Augment {
 /// };
 /// # assert_eq!(settings.schedule.rate(0), 3e-4);
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+/// What recipes leave out of `[train]` is not what is left out here: their defaults stand at the
+/// fields.
+#[derive(Clone, Debug, PartialEq, Keys, Deserialize)]
+#[serde(default)]
 pub struct Settings {
     /// Draws per step, S, over all ranks.
+    #[key(default = 16, at_least = 1, at_most = 1_000_000)]
+    #[key(also("draws", "num_samples", "mc_samples", "s"))]
     pub samples: usize,
-    /// Examples per step, B, over all ranks. Batches are full: an epoch leaves out what fills none
+    /// Examples per step, B, over all ranks.
+    ///
+    /// Batches are full: an epoch leaves out what fills none
     /// ([`Course::left_out`](super::Course::left_out)), other examples each time.
+    #[key(default = 64, at_least = 1, also("batch_size", "global_batch", "b"))]
     pub batch: usize,
-    /// The seed of all streams.
+    /// The seed of everything random: first weights, order of examples, draws, augmentation.
+    #[key(default = 0, also("random_seed", "rng"))]
     pub seed: u64,
     /// The layout of ranks.
+    #[serde(skip)]
     pub mesh: Mesh,
-    /// Exact statistics of all draws, or those of each rank's own draws (the paper's
-    /// approximation). Makes no difference for losses that are a mean over draws.
+    /// Statistics of all draws, so that the parallel run is the serial run; `false` is the paper's
+    /// approximation, statistics of each rank's own draws. No difference for `expected-…` losses.
+    #[key(default = true)]
     pub exact: bool,
-    /// The order of sums over draws and ranks.
+    /// The order of sums over draws and ranks: whatever is fastest, or a fixed tree with the same
+    /// bits on 1, 2, 4 … sample ranks.
+    #[key(default = "fast")]
     pub reduce: Reduce,
-    /// What happens to draws while the summary of all is not known.
+    /// For losses of all draws together: keep every draw of a rank, which is faster, or evaluate it
+    /// again, which needs the memory of one draw.
+    #[key(default = "recompute")]
     pub memory: Memory,
-    /// Which draws see the same augmentation.
+    /// Which draws see the same augmentation of the batch: none, those of a rank, all. No difference
+    /// for data without augmentation.
+    #[key(default = "per-draw", also("augmentation"))]
     pub augment: Augment,
-    /// The weight of the KL: 1 for the posterior, less for a colder one.
+    /// The weight of the distance to the prior; below 1 for a colder posterior. For `mean-field`.
+    #[key(default = 1.0, at_least = 0, also("temperature", "beta", "kl_weight"))]
     pub heat: f64,
-    /// Steps over which the KL's weight rises linearly from zero to the heat.
+    /// Steps over which that weight rises linearly from zero. For `mean-field`.
+    #[key(default = 0, also("kl_annealing"))]
     pub kl_warmup: usize,
-    /// The largest norm of the whole gradient, or of each member's; longer ones are scaled to it.
+    /// The largest norm of the whole gradient; longer ones are scaled to it.
+    ///
+    /// Of an ensemble, of each member's.
+    #[key(unset = "no clipping", above = 0, also("clip", "grad_clip", "max_norm"))]
     pub clip_norm: Option<f64>,
     /// The learning rate: a number, `1e-3.into()`, or one that changes over the run.
     #[doc(alias = "learning_rate")]
     #[doc(alias = "lr")]
+    #[serde(skip)]
     pub schedule: Schedule,
     /// The optimiser and its constants, e.g. `OptimizerConfig::adam().weight_decay(1e-4)`.
+    #[serde(skip)]
     pub optimizer: OptimizerConfig,
-    /// Whether the optimiser's state and its step are divided among the ranks that have the same
-    /// numbers (all of the mesh, or those of the data axis for members): each
-    /// keeps the moments of its share of the trainable numbers only, at the price of one more
-    /// message. The sums are the same ones, so that this makes no difference for the result, with
-    /// reproducible sums not in a bit.
-    ///
-    /// Checkpoints are complete and do not depend on it. Only when a run ends because a rank failed
-    /// is the state lost with it: the trainer then refuses to go on until a checkpoint is restored.
-    pub shard_optimizer: bool,
     /// The size of the pieces in which gradients are summed over ranks.
+    #[serde(skip)]
     pub bucket_bytes: usize,
-    /// Whether gradients are summed over ranks on a thread of their own, from the moment they are
-    /// known, while the backward pass still runs. The sums are the same.
+    /// Whether gradients are summed over ranks while the backward pass still runs. No difference for
+    /// the result. Without effect where `shard_optimizer` is `true`.
+    #[key(default = true)]
     pub overlap: bool,
-    /// Threads of each rank; by default the processors divided by the ranks of the node.
+    /// Whether the optimiser's state is divided among the ranks, each with its share: less memory
+    /// where ranks are processes, for a little more communication. No difference for the result.
+    ///
+    /// The ranks are those that have the same numbers: all of the mesh, or those of the data axis for
+    /// members. With reproducible sums the result does not differ in a bit. Checkpoints are complete
+    /// and do not depend on it. Only when a run ends because a rank failed is the state lost with it:
+    /// the trainer then refuses to go on until a checkpoint is restored.
+    #[key(default = false, also("zero", "shard_optimiser", "sharded_optimizer"))]
+    pub shard_optimizer: bool,
+    /// Threads of each rank.
+    ///
+    /// By default the processors divided by the ranks of the node.
+    #[key(unset = "the cores shared among the ranks of the machine", at_least = 1, at_most = 4096)]
+    #[key(also("num_threads", "workers"))]
     pub threads: Option<usize>,
     /// Batches that are loaded ahead where loading takes time, at least one. Where ranks share
     /// them, one more for each rank beyond the first, as that is one more thread that loads.
+    #[serde(skip)]
     pub prefetch: usize,
-    /// Whether ranks of a node that train on the same rows share what is loaded, where loading takes
-    /// time. Otherwise each loads them for itself, as in the paper.
+    /// Whether ranks of a node that train on the same rows share what is loaded; `false` is the
+    /// paper's way, each rank loads them for itself. No difference for the result.
+    #[key(default = true)]
     pub share_loading: bool,
-    /// Makes loading slower by so much for each example: to see what a slow source would cost.
+    /// Milliseconds by which loading an example is made slower, to see what a slow source would
+    /// cost. No difference for the result.
+    #[serde(rename = "load_delay_ms", deserialize_with = "milliseconds")]
+    #[key(default = 0.0, values = <f64 as bayesmesh_schema::Value>::values())]
+    #[key(at_least = 0, at_most = 60_000)]
     pub load_delay: Duration,
     /// Draws for the scores on validation data; by default as many as in training.
+    #[serde(skip)]
     pub validation_draws: Option<usize>,
+}
+
+fn milliseconds<'de, D: Deserializer<'de>>(number: D) -> std::result::Result<Duration, D::Error> {
+    let milliseconds = f64::deserialize(number)?;
+    Duration::try_from_secs_f64(milliseconds / 1e3).map_err(serde::de::Error::custom)
 }
 
 impl Default for Settings {

@@ -19,7 +19,6 @@ pub(super) const OPTIMIZER: &str = "bayesmesh.optimizer";
 const POSTERIOR: &str = "posterior.";
 
 /// The state of a run, as far as it is in one place.
-#[derive(Clone)]
 pub(crate) struct State<P> {
     pub members: Members<P>,
     /// Steps done.
@@ -29,6 +28,13 @@ pub(crate) struct State<P> {
     pub notes: BTreeMap<String, String>,
     /// Whether a step has begun to change numbers and not ended: some may have changed and others not.
     pub torn: bool,
+}
+
+impl<P: Posterior> Clone for State<P> {
+    fn clone(&self) -> Self {
+        let (members, notes) = (self.members.clone(), self.notes.clone());
+        Self { members, notes, ..*self }
+    }
 }
 
 /// Where a member's tensors begin with its number, this is what they begin with.

@@ -11,15 +11,15 @@ use bayesmesh::Mesh;
 use bayesmesh_files::create_folder;
 use serde_json::{Value, json};
 
-use super::{read_recipe, train};
+use super::read_recipe;
 use crate::args;
 use crate::exit::{Interrupted, Usage};
 use crate::job::Job;
 use crate::recipe::Recipe;
 use crate::run::{MetricsTable, RunFolder};
-use crate::say::say;
+use crate::say::{self, say};
 use crate::table_file;
-use crate::use_case::{UseCase as _, for_use_case};
+use crate::use_cases::Verb;
 use plan::{Plan, Variant};
 use summary::Summary;
 
@@ -27,7 +27,7 @@ use summary::Summary;
 const RESULT: &str = "result.json";
 
 /// A finished run of a variant.
-pub struct Finished {
+pub struct VariantRun {
     /// What `bayesmesh train --json` prints.
     pub result: Value,
     pub metrics: MetricsTable,
@@ -35,9 +35,9 @@ pub struct Finished {
 
 /// Trains every variant with every seed, and writes what they came to beside them.
 pub fn compare(job: &Job, arguments: &args::Compare) -> Result<Value> {
-    let base = read_recipe(&arguments.recipe, &arguments.set)?.located();
+    let base = read_recipe(job, &arguments.recipe, &arguments.set)?.located();
     let plan = Plan::new(&arguments.vary, base.train.seed, arguments.seeds)?;
-    let recipes = recipes(arguments, &plan)?;
+    let recipes = recipes(job, arguments, &plan)?;
     let out = arguments
         .out
         .clone()
@@ -63,7 +63,7 @@ pub fn compare(job: &Job, arguments: &args::Compare) -> Result<Value> {
                 }
             })?;
             if job.leads() {
-                of_variant.push(Finished::read(&folder)?);
+                of_variant.push(VariantRun::read(&folder)?);
             }
         }
         finished.push(of_variant);
@@ -71,7 +71,7 @@ pub fn compare(job: &Job, arguments: &args::Compare) -> Result<Value> {
     if !job.leads() {
         return Ok(Value::Null);
     }
-    let main = for_use_case!(base, U => U::MAIN_SCORES);
+    let main = base.use_case().main_scores();
     let summary = Summary::new(&plan, &finished);
     let page = report::report(&base, &plan, &finished, &summary, main);
     let write = |name: &str, contents: String| -> Result<PathBuf> {
@@ -83,24 +83,24 @@ pub fn compare(job: &Job, arguments: &args::Compare) -> Result<Value> {
     let report = write("report.html", page.to_html())?;
     let result = json!({
         "recipe": base.name,
-        "out": out,
+        "out": say::path(&out),
         "seeds": plan.seeds,
         "variants": summary.json(),
-        "report": report,
+        "report": say::path(&report),
     });
     write("compare.json", format!("{result:#}\n"))?;
-    println!("{}", summary.table(main));
+    say::to_output(&format!("{}\n", summary.table(main)))?;
     say!("report: {}", report.display());
     Ok(result)
 }
 
 /// The recipe of each variant with each seed. All are read before anything is trained.
-fn recipes(arguments: &args::Compare, plan: &Plan) -> Result<Vec<Vec<Recipe>>> {
+fn recipes(job: &Job, arguments: &args::Compare, plan: &Plan) -> Result<Vec<Vec<Recipe>>> {
     let recipe = |variant: &Variant, seed: u64| -> Result<Recipe> {
         let mut set = arguments.set.clone();
         set.extend(variant.settings.iter().map(|(key, value)| format!("{key}={value}")));
         set.push(format!("train.seed={seed}"));
-        Ok(read_recipe(&arguments.recipe, &set)?.located())
+        Ok(read_recipe(job, &arguments.recipe, &set)?.located())
     };
     let of_variant =
         |variant: &Variant| plan.seeds.iter().map(|&seed| recipe(variant, seed)).collect();
@@ -120,7 +120,7 @@ fn once(job: &Job, recipe: &Recipe, mesh: Mesh, out: &Path) -> Result<()> {
             }
             return Ok(if begun { BEGUN } else { "new" }.to_owned());
         }
-        if Recipe::load(&RunFolder::open(out)?.recipe(), &[])? != *recipe {
+        if Recipe::load(job.catalogue(), &RunFolder::open(out)?.recipe(), &[])? != *recipe {
             return Err(Usage(format!(
                 "{} holds a run of another recipe; compare in another folder with --out, or remove \
                  it",
@@ -135,14 +135,15 @@ fn once(job: &Job, recipe: &Recipe, mesh: Mesh, out: &Path) -> Result<()> {
         return Ok(());
     }
     let begun = state == BEGUN;
-    let result = for_use_case!(recipe, U => train::run::<U>(job, recipe, mesh, out, begun))?;
+    let verb = Verb::Train { mesh, out, resume: begun };
+    let result = recipe.use_case().run(job, recipe.clone(), verb)?;
     if job.leads() {
         RunFolder::open(out)?.write(RESULT, format!("{result:#}\n"))?;
     }
     Ok(())
 }
 
-impl Finished {
+impl VariantRun {
     /// Read back also where the run has just ended: the last digit of a number can change on the
     /// way through a file.
     fn read(out: &Path) -> Result<Self> {

@@ -4,6 +4,9 @@ use anyhow::Result;
 
 use crate::exit::Usage;
 
+/// More are a mistake.
+const MOST_SEEDS: u64 = 10_000;
+
 /// All variants and all seeds.
 #[derive(Debug)]
 pub struct Plan {
@@ -27,6 +30,13 @@ impl Plan {
     pub fn new(vary: &[String], seed: u64, count: u64) -> Result<Self> {
         if count == 0 {
             return Err(Usage("--seeds 0: a comparison needs at least one seed".into()).into());
+        }
+        if count > MOST_SEEDS {
+            let message = format!(
+                "--seeds {count} is more than anybody waits for; use at most \
+                                   {MOST_SEEDS}"
+            );
+            return Err(Usage(message).into());
         }
         let keys = vary.iter().map(|text| parse(text)).collect::<Result<Vec<_>>>()?;
         if keys.iter().any(|(key, _)| key == "train.seed") {

@@ -2,11 +2,11 @@
 
 use bayesmesh_report::{Axis, Block, Cell, Color, Layer, Plot, Report, Section, Shape, Table};
 
-use super::Finished;
+use super::VariantRun;
 use super::plan::Plan;
 use super::summary::{Spread, Summary};
-use crate::curves;
 use crate::recipe::Recipe;
+use crate::tasks::curves;
 
 const COLORS: [Color; 6] =
     [Color::Blue, Color::Orange, Color::Green, Color::Purple, Color::Gold, Color::Ink];
@@ -15,7 +15,7 @@ const COLORS: [Color; 6] =
 pub fn report(
     recipe: &Recipe,
     plan: &Plan,
-    finished: &[Vec<Finished>],
+    finished: &[Vec<VariantRun>],
     summary: &Summary,
     main: &[&str],
 ) -> Report {
@@ -51,7 +51,7 @@ pub fn report(
 }
 
 /// The columns of the metrics that are shown: the loss, and scores on validation data.
-fn columns(finished: &[Vec<Finished>]) -> Vec<String> {
+fn columns(finished: &[Vec<VariantRun>]) -> Vec<String> {
     let Some(first) = finished.iter().flatten().next() else {
         return Vec::new();
     };
@@ -63,12 +63,12 @@ fn columns(finished: &[Vec<Finished>]) -> Vec<String> {
         .collect()
 }
 
-fn curve(plan: &Plan, finished: &[Vec<Finished>], column: &str) -> Plot {
+fn curve(plan: &Plan, finished: &[Vec<VariantRun>], column: &str) -> Plot {
     let label = column.replace('_', " ");
     let mut plot = Plot::new(capitalised(&label), Axis::linear("step"), Axis::linear(&label))
         .shape(Shape::Half);
     for (index, (variant, runs)) in plan.variants.iter().zip(finished).enumerate() {
-        let of_run = |run: &Finished| curves::smooth(&curves::column(&run.metrics, column));
+        let of_run = |run: &VariantRun| curves::smooth(&curves::column(&run.metrics, column));
         let of_runs: Vec<Vec<(f64, f64)>> = runs.iter().map(of_run).collect();
         let steps = of_runs.iter().map(Vec::len).min().unwrap_or(0);
         let spread = |step: usize| {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::Finished;
+use super::VariantRun;
 use super::plan::Plan;
 use crate::say;
 
@@ -47,7 +47,7 @@ impl Spread {
 
 impl Summary {
     /// Of the runs of each variant.
-    pub fn new(plan: &Plan, finished: &[Vec<Finished>]) -> Self {
+    pub fn new(plan: &Plan, finished: &[Vec<VariantRun>]) -> Self {
         let scores = finished.iter().map(|runs| {
             let mut scores: BTreeMap<String, Vec<f64>> = BTreeMap::new();
             for run in runs {

@@ -3,16 +3,32 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use bayesmesh::Length;
+use bayesmesh::posterior::{Kl, PosteriorConfig, Prior};
+use bayesmesh::trainer::{Augment, OptimizerConfig, Schedule};
+use bayesmesh_models::{Activation, MlpConfig, VitConfig};
+use toml::toml;
+
+use super::{builtin, section};
 use crate::recipe::builtin::BUILTIN;
-use crate::recipe::{
-    Activation, Augment, Data, Kl, Loss, Method, Model, Normalisation, Posterior, Prior, Recipe,
-    Schedule, Windows, builtin_names, builtin_text,
-};
+use crate::recipe::{Recipe, builtin_names, builtin_text};
+
+/// Some keys of `[data]`.
+fn assert_data(recipe: &Recipe, expected: toml::Table) {
+    let found: toml::Table = section(recipe, "data");
+    for (key, value) in expected {
+        assert_eq!(found.get(&key), Some(&value), "{key}");
+    }
+}
+
+fn rate(recipe: &Recipe) -> f64 {
+    section::<toml::Table>(recipe, "optimizer")["rate"].as_float().unwrap()
+}
 
 #[test]
 fn all_are_valid_and_named_like_their_files() {
     for name in builtin_names() {
-        let recipe = Recipe::builtin(name, &[]).unwrap_or_else(|error| panic!("{error}"));
+        let recipe = builtin(name, &[]).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(recipe.name, name);
     }
 }
@@ -31,76 +47,99 @@ fn every_file_comes_with_the_program() {
 /// What the paper says of its second use case, and what is chosen where it is silent.
 #[test]
 fn load_mlp_is_the_paper() {
-    let recipe = Recipe::builtin("load-mlp", &[]).unwrap();
-    let Data::Load { windows, .. } = &recipe.data else { panic!("the load comes from a file") };
-    let expected = Windows { inputs: 96, outputs: 24, stride: 1, split: [0.6, 0.1, 0.3] };
-    assert_eq!(*windows, expected);
-    let expected =
-        Model::Mlp { hidden: vec![128, 128], activation: Activation::Relu, dropout: 0.1 };
-    assert_eq!(recipe.model, expected);
-    assert_eq!(recipe.posterior, Posterior::McDropout);
-    assert_eq!(recipe.loss, Loss::SquaredErrorOfMean);
+    let recipe = builtin("load-mlp", &[]).unwrap();
+    assert_data(
+        &recipe,
+        toml! { kind = "load"
+        inputs = 96
+        outputs = 24
+        stride = 1
+        split = [0.6, 0.1, 0.3] },
+    );
+    let (inputs, outputs, activation) = (0, 0, Activation::Relu);
+    let expected = MlpConfig { inputs, hidden: vec![128, 128], outputs, activation, dropout: 0.1 };
+    assert_eq!(section::<MlpConfig>(&recipe, "model"), expected);
+    assert_eq!(recipe.posterior().unwrap(), PosteriorConfig::McDropout);
+    assert_eq!(recipe.kind("loss"), "squared-error-of-mean");
     assert_eq!((recipe.train.samples, recipe.train.batch), (16, 64));
-    assert_eq!((recipe.train.epochs, recipe.train.steps), (10, None));
+    assert_eq!(recipe.length, Length::Epochs(10));
     assert!(recipe.train.exact);
-    assert_eq!(recipe.optimizer.rate, 1e-3);
-    assert!(matches!(recipe.optimizer.method, Method::Adam { weight_decay: 0.0, .. }));
-    assert!(matches!(recipe.schedule, Schedule::Cosine { warmup: 0, .. }));
+    assert_eq!(rate(&recipe), 1e-3);
+    assert_eq!(section::<OptimizerConfig>(&recipe, "optimizer"), OptimizerConfig::adam());
+    assert!(matches!(section(&recipe, "schedule"), Schedule::Cosine { warmup: 0, .. }));
 }
 
 /// What the paper says of its first use case, and what is chosen where it is silent.
 #[test]
 fn cifar10_vit_is_the_paper() {
-    let recipe = Recipe::builtin("cifar10-vit", &[]).unwrap();
-    let Data::Cifar10 { limit: None, test_limit: None, images, .. } = &recipe.data else {
-        panic!("all images")
-    };
-    assert_eq!((images.validation, images.augmentation), (0.1, true));
-    assert_eq!(recipe.model, PAPERS_VIT);
-    assert_eq!(recipe.loss, Loss::ExpectedCrossEntropy);
-    assert_eq!((recipe.train.samples, recipe.train.batch, recipe.train.epochs), (16, 256, 80));
+    let recipe = builtin("cifar10-vit", &[]).unwrap();
+    let data: toml::Table = section(&recipe, "data");
+    assert!(!data.contains_key("limit") && !data.contains_key("test_limit"), "all images");
+    assert_data(
+        &recipe,
+        toml! { kind = "cifar10"
+        validation = 0.1
+        augmentation = true },
+    );
+    assert_papers_vit(&recipe);
+    assert_eq!(recipe.kind("loss"), "expected-cross-entropy");
+    assert_eq!((recipe.train.samples, recipe.train.batch), (16, 256));
+    assert_eq!(recipe.length, Length::Epochs(80));
     assert_eq!((recipe.train.heat, recipe.train.augment), (1.0, Augment::PerDraw));
-    let Posterior::MeanField(field) = &recipe.posterior else { panic!("every weight is Gaussian") };
-    assert_eq!((field.kl, field.prior), (Kl::Analytic, Prior::Normal { mean: 0.0, std: 1.0 }));
+    let PosteriorConfig::MeanField(field) = recipe.posterior().unwrap() else {
+        panic!("every weight is Gaussian")
+    };
+    assert_eq!((field.kl, field.prior), (Kl::Analytic, Prior::normal(0.0, 1.0)));
     assert_eq!((field.initial_std, field.initial_std_per_fan_in), (0.01, true));
-    assert_eq!(recipe.optimizer.rate, 1e-3);
-    assert!(matches!(recipe.optimizer.method, Method::Adam { weight_decay: 0.0, .. }));
+    assert_eq!(rate(&recipe), 1e-3);
+    assert_eq!(section::<OptimizerConfig>(&recipe, "optimizer"), OptimizerConfig::adam());
 }
 
 /// What the authors' code says.
 #[test]
 fn cifar10_vit_reference_is_the_code() {
-    let recipe = Recipe::builtin("cifar10-vit-reference", &[]).unwrap();
-    let images = recipe.data.images().unwrap();
-    assert_eq!(images.normalisation, Normalisation::Reference);
-    assert_eq!((images.validation, images.split_seed), (0.1, 90));
-    assert_eq!(recipe.model, PAPERS_VIT);
-    assert_eq!(recipe.loss, Loss::CrossEntropyOfMean { floor: 1e-5 });
-    assert_eq!((recipe.train.samples, recipe.train.batch, recipe.train.epochs), (16, 128, 80));
+    let recipe = builtin("cifar10-vit-reference", &[]).unwrap();
+    assert_data(
+        &recipe,
+        toml! { normalisation = "reference"
+        validation = 0.1
+        split_seed = 90 },
+    );
+    assert_papers_vit(&recipe);
+    assert_eq!(recipe.kind("loss"), "cross-entropy-of-mean");
+    assert_eq!(section::<toml::Table>(&recipe, "loss")["floor"].as_float(), Some(1e-5));
+    assert_eq!((recipe.train.samples, recipe.train.batch), (16, 128));
+    assert_eq!(recipe.length, Length::Epochs(80));
     assert_eq!((recipe.train.heat, recipe.train.seed), (0.1, 90));
-    let Posterior::MeanField(field) = &recipe.posterior else { panic!("every weight is Gaussian") };
+    let PosteriorConfig::MeanField(field) = recipe.posterior().unwrap() else {
+        panic!("every weight is Gaussian")
+    };
     assert_eq!(field.kl, Kl::MonteCarlo);
-    assert!(matches!(recipe.optimizer.method, Method::Adam { weight_decay: 1e-4, .. }));
-    assert_eq!(recipe.schedule, Schedule::Constant);
+    let adam = OptimizerConfig::adam().weight_decay(1e-4);
+    assert_eq!(section::<OptimizerConfig>(&recipe, "optimizer"), adam);
+    assert_eq!(recipe.kind("schedule"), "constant");
 }
 
-const PAPERS_VIT: Model = Model::Vit { patch: 4, width: 192, depth: 6, heads: 3, mlp: 768 };
+fn assert_papers_vit(recipe: &Recipe) {
+    let VitConfig { patch, width, depth, heads, mlp, .. } = section(recipe, "model");
+    assert_eq!((patch, width, depth, heads, mlp), (4, 192, 6, 3, 768));
+}
 
 #[test]
 fn the_others_are_what_they_are_called() {
-    let recipe = |name| Recipe::builtin(name, &[]).unwrap();
-    assert!(matches!(recipe("demo").data, Data::LoadSynthetic { .. }));
-    assert!(matches!(recipe("images-demo").data, Data::Cifar10Synthetic { .. }));
-    assert_eq!(recipe("cifar10-vit-quick").model, PAPERS_VIT);
-    assert_eq!(recipe("load-mlp-gaussian").loss, Loss::GaussianMixture);
-    assert!(matches!(recipe("load-mlp-vi").posterior, Posterior::MeanField(_)));
+    let recipe = |name| builtin(name, &[]).unwrap();
+    assert_eq!(recipe("demo").kind("data"), "load-synthetic");
+    assert_eq!(recipe("images-demo").kind("data"), "cifar10-synthetic");
+    assert_papers_vit(&recipe("cifar10-vit-quick"));
+    assert_eq!(recipe("load-mlp-gaussian").kind("loss"), "gaussian-mixture");
+    assert_eq!(recipe("load-mlp-vi").kind("posterior"), "mean-field");
 }
 
 #[test]
 fn overrides_apply() {
-    let recipe = Recipe::builtin("demo", &["train.steps=5".to_owned()]).unwrap();
-    assert_eq!(recipe.train.steps, Some(5));
-    let error = Recipe::builtin("demo", &["train.stpes=5".to_owned()]).unwrap_err();
+    let recipe = builtin("demo", &["train.steps=5".to_owned()]).unwrap();
+    assert_eq!(recipe.length, Length::Steps(5));
+    let error = builtin("demo", &["train.stpes=5".to_owned()]).unwrap_err();
     assert!(error.to_string().contains("did you mean `train.steps`?"), "{error}");
 }
 

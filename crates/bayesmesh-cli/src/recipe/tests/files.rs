@@ -3,49 +3,38 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::TRIAL;
-use crate::recipe::{Data, Recipe};
+use bayesmesh_files::testing::Scratch;
 
-/// A folder of its own for a test, removed at its end.
-struct Folder(PathBuf);
+use super::{TRIAL, parse};
+use crate::recipe::{Catalogue, Recipe, RecipeError};
 
-impl Folder {
-    fn new(test: &str) -> Self {
-        let name = format!("bayesmesh-recipe-{}-{test}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn file(&self, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
-        let path = self.0.join(name);
-        fs::write(&path, contents).unwrap();
-        path
-    }
+/// Writes a file into a folder.
+fn file(scratch: &Scratch, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
+    let path = scratch.path().join(name);
+    fs::write(&path, contents).unwrap();
+    path
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+fn load(path: &Path, overrides: &[String]) -> Result<Recipe, RecipeError> {
+    Recipe::load(&Catalogue::builtin(), path, overrides)
 }
 
 fn refusal(path: &Path) -> String {
-    Recipe::load(path, &[]).unwrap_err().to_string()
+    load(path, &[]).unwrap_err().to_string()
 }
 
 #[test]
 fn a_file_with_overrides() {
-    let folder = Folder::new("good");
-    let path = folder.file("trial.toml", TRIAL);
-    let recipe = Recipe::load(&path, &["train.samples=8".to_owned()]).unwrap();
+    let scratch = Scratch::new();
+    let path = file(&scratch, "trial.toml", TRIAL);
+    let recipe = load(&path, &["train.samples=8".to_owned()]).unwrap();
     assert_eq!((recipe.name.as_str(), recipe.train.samples), ("trial", 8));
 }
 
 #[test]
 fn problems_name_the_file() {
-    let folder = Folder::new("named");
-    let path = folder.file("trial.toml", TRIAL.replace("samples", "smaples"));
+    let scratch = Scratch::new();
+    let path = file(&scratch, "trial.toml", TRIAL.replace("samples", "smaples"));
     let shown = path.display();
     assert_eq!(
         refusal(&path),
@@ -61,16 +50,16 @@ fn problems_name_the_file() {
 
 #[test]
 fn a_byte_order_mark_and_line_ends_of_windows() {
-    let folder = Folder::new("windows");
-    let path = folder.file("trial.toml", format!("\u{feff}{}", TRIAL.replace('\n', "\r\n")));
-    assert_eq!(Recipe::load(&path, &[]).unwrap().name, "trial");
+    let scratch = Scratch::new();
+    let path = file(&scratch, "trial.toml", format!("\u{feff}{}", TRIAL.replace('\n', "\r\n")));
+    assert_eq!(load(&path, &[]).unwrap().name, "trial");
 }
 
 #[test]
 fn a_missing_file() {
-    let folder = Folder::new("missing");
-    let near = folder.file("load-mlp.toml", "");
-    let path = folder.0.join("load-mpl.toml");
+    let scratch = Scratch::new();
+    let near = file(&scratch, "load-mlp.toml", "");
+    let path = scratch.path().join("load-mpl.toml");
     assert_eq!(
         refusal(&path),
         format!(
@@ -79,25 +68,25 @@ fn a_missing_file() {
             near.display()
         )
     );
-    let path = folder.0.join("nothing/like/it.toml");
+    let path = scratch.path().join("nothing/like/it.toml");
     let expected = format!("cannot read the recipe {}: there is no such file", path.display());
     assert_eq!(refusal(&path), expected);
 }
 
 #[test]
 fn a_folder() {
-    let folder = Folder::new("folder");
+    let scratch = Scratch::new();
     let expected = format!(
         "cannot read the recipe {}: it is a folder; name the file in it",
-        folder.0.display()
+        scratch.path().display()
     );
-    assert_eq!(refusal(&folder.0), expected);
+    assert_eq!(refusal(scratch.path()), expected);
 }
 
 #[test]
 fn text_that_is_not_utf8() {
-    let folder = Folder::new("latin");
-    let path = folder.file("latin.toml", b"name = \"a\"\n# f\xFCr\n");
+    let scratch = Scratch::new();
+    let path = file(&scratch, "latin.toml", b"name = \"a\"\n# f\xFCr\n");
     assert_eq!(
         refusal(&path),
         format!(
@@ -105,7 +94,7 @@ fn text_that_is_not_utf8() {
             path.display()
         )
     );
-    let path = folder.file("wide.toml", b"\xFF\xFEn\0a\0");
+    let path = file(&scratch, "wide.toml", b"\xFF\xFEn\0a\0");
     assert_eq!(
         refusal(&path),
         format!(
@@ -118,27 +107,35 @@ fn text_that_is_not_utf8() {
 /// A file that is no recipe at all is refused in a few lines.
 #[test]
 fn data_instead_of_a_recipe() {
-    let folder = Folder::new("data");
+    let scratch = Scratch::new();
     let rows = "2015-01-01T00:00Z,41000.0\n".repeat(10_000);
-    let path = folder.file("load.csv", format!("timestamp,load\n{rows}"));
+    let path = file(&scratch, "load.csv", format!("timestamp,load\n{rows}"));
     let text = refusal(&path);
     assert!(text.contains("load.csv:1:10: this is not TOML"), "{text}");
     assert!(text.lines().count() < 10, "{text}");
 }
 
+/// A file without end is refused at once.
+#[cfg(unix)]
+#[test]
+fn more_than_any_recipe_has() {
+    let text = refusal(Path::new("/dev/zero"));
+    assert_eq!(
+        text,
+        "cannot read the recipe /dev/zero: it has more than 1 MiB, which no recipe needs"
+    );
+}
+
 #[test]
 fn paths_become_absolute() {
     let path_of = |path: &str| {
-        let overrides = [format!("data.path={path}")];
-        let recipe = Recipe::parse(TRIAL, "trial.toml", &overrides).unwrap();
-        let file = recipe.data.file().unwrap();
-        let Data::Load { path: located, .. } = recipe.clone().located().data else {
-            panic!("the kind of the data stays")
-        };
-        assert_eq!(Path::new(&located), file);
+        let recipe = parse(TRIAL, &[&format!("data.path={path}")]).unwrap();
+        let place = recipe.data_path().unwrap();
+        let located = recipe.clone().located();
+        assert!(located.to_toml().contains(&format!("path = \"{}\"", place.display())));
         // The recipe itself keeps what was written.
         assert!(recipe.to_toml().contains(&format!("path = \"{path}\"")));
-        file
+        place
     };
     let here = std::env::current_dir().unwrap();
     let home = std::env::home_dir().unwrap();

@@ -6,13 +6,14 @@ mod documentation;
 mod files;
 mod missing_keys;
 mod overriding;
+mod properties;
 mod resolved;
 mod syntax;
 mod unknown_keys;
 mod wrong_overrides;
 mod wrong_values;
 
-use super::{Recipe, RecipeError};
+use super::{Catalogue, Recipe, RecipeError};
 
 /// A valid recipe to be spoiled.
 const TRIAL: &str = r#"name = "trial"
@@ -51,9 +52,19 @@ fn edited(edits: &[(&str, &str)]) -> String {
     })
 }
 
+/// A recipe that comes with the program.
+fn builtin(name: &str, overrides: &[String]) -> Result<Recipe, RecipeError> {
+    Recipe::builtin(&Catalogue::builtin(), name, overrides)
+}
+
+/// A section of a recipe as one of its types.
+fn section<T: serde::de::DeserializeOwned>(recipe: &Recipe, name: &str) -> T {
+    recipe.section(name).unwrap()
+}
+
 fn parse(text: &str, overrides: &[&str]) -> Result<Recipe, RecipeError> {
     let overrides: Vec<String> = overrides.iter().map(|&text| text.to_owned()).collect();
-    Recipe::parse(text, "trial.toml", &overrides)
+    Recipe::parse(&Catalogue::builtin(), text, "trial.toml", &overrides)
 }
 
 /// All that is said of the edited trial, as it is printed.

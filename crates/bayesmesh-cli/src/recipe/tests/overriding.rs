@@ -1,17 +1,18 @@
 //! What `--set` does.
 
-use super::{TRIAL, edited, parse};
-use crate::recipe::{Data, Loss, Method, Posterior, Prior, Recipe, Schedule};
+use bayesmesh::Length;
+use bayesmesh::posterior::{PosteriorConfig, Prior};
+use bayesmesh::trainer::{OptimizerConfig, Schedule};
+
+use super::{TRIAL, edited, parse, section};
+use crate::recipe::Recipe;
 
 fn set(overrides: &[&str]) -> Recipe {
     parse(TRIAL, overrides).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn path_of(recipe: Recipe) -> String {
-    match recipe.data {
-        Data::Load { path, .. } => path,
-        _ => panic!("the load comes from a file"),
-    }
+    section::<toml::Table>(&recipe, "data")["path"].as_str().unwrap().to_owned()
 }
 
 #[test]
@@ -39,7 +40,7 @@ fn texts_need_no_quotes() {
     assert_eq!(path_of(set(&["data.path=\"/tmp/x.csv\""])), "/tmp/x.csv");
     assert_eq!(path_of(set(&["data.path='C:\\x.csv'"])), "C:\\x.csv");
     assert_eq!(path_of(set(&["data.path=C:\\x.csv"])), "C:\\x.csv");
-    assert_eq!(set(&["loss.kind=crps"]).loss, Loss::Crps { fair: false });
+    assert_eq!(set(&["loss.kind=crps"]).kind("loss"), "crps");
 }
 
 /// What would be a number or a flag elsewhere is a text where a text is wanted.
@@ -53,9 +54,10 @@ fn texts_that_look_like_something_else() {
 #[test]
 fn sections_and_inline_tables() {
     let recipe = set(&["schedule={ kind = \"cosine\", warmup = 5 }", "schedule.floor=1e-4"]);
-    assert_eq!(recipe.schedule, Schedule::Cosine { warmup: 5, floor: 1e-4 });
-    let prior = |overrides: &[&str]| match set(overrides).posterior {
-        Posterior::MeanField(field) => field.prior,
+    let cosine = Schedule::Cosine { rate: 0.0, warmup: 5, total: 0, floor: 1e-4 };
+    assert_eq!(section::<Schedule>(&recipe, "schedule"), cosine);
+    let prior = |overrides: &[&str]| match set(overrides).posterior().unwrap() {
+        PosteriorConfig::MeanField(field) => field.prior,
         other => panic!("{other:?}"),
     };
     let normal = Prior::Normal { mean: 0.0, std: 2.0 };
@@ -65,7 +67,7 @@ fn sections_and_inline_tables() {
 
 #[test]
 fn the_last_wins() {
-    assert_eq!(set(&["train.steps=5", "train.steps=6"]).train.steps, Some(6));
+    assert_eq!(set(&["train.steps=5", "train.steps=6"]).length, Length::Steps(6));
 }
 
 /// The keys of the file that belong to the kind it had go with that kind.
@@ -76,8 +78,9 @@ fn another_kind_drops_the_keys_of_the_old_one() {
         ("samples = 4", "samples = 4\n[optimizer]\nbetas = [0.8, 0.9]\nweight_decay = 0.5"),
     ]);
     let recipe = parse(&text, &["posterior.kind=point", "optimizer.kind=sgd"]).unwrap();
-    assert_eq!(recipe.posterior, Posterior::Point);
-    assert_eq!(recipe.optimizer.method, Method::Sgd { momentum: 0.0, weight_decay: 0.5 });
+    assert_eq!(recipe.posterior().unwrap(), PosteriorConfig::Point);
+    let sgd = OptimizerConfig::Sgd { momentum: 0.0, weight_decay: 0.5 };
+    assert_eq!(section::<OptimizerConfig>(&recipe, "optimizer"), sgd);
 
     // But not what is wrong in itself, nor what the command line says.
     let text = text.replace("initial_std", "initial_sdt");

@@ -33,7 +33,7 @@ fn a_key_without_its_section() {
 fn a_word_instead_of_a_number() {
     assert_eq!(
         refusal(&[], &["train.samples=four"]),
-        r#"--set train.samples=four: `train.samples` must be a whole number of at least 1, not the text "four""#
+        r#"--set train.samples=four: `train.samples` must be a whole number from 1 to 1000000, not the text "four""#
     );
 }
 
@@ -78,7 +78,7 @@ fn wrong_forms_in_their_order() {
 fn what_is_wrong_in_the_file_comes_first() {
     assert_eq!(
         refusal(&[("samples = 4", "samples = 0")], &["data.inputs=0", "data.outputs=0"]),
-        r#"trial.toml:18:11: `train.samples` must be a whole number of at least 1, not 0
+        r#"trial.toml:18:11: `train.samples` must be a whole number from 1 to 1000000, not 0
   18 | samples = 0
      |           ^
 

@@ -6,7 +6,7 @@ use super::refusal;
 fn a_number_in_quotes() {
     assert_eq!(
         refusal(&[("samples = 4", r#"samples = "4""#)], &[]),
-        r#"trial.toml:18:11: `train.samples` must be a whole number of at least 1, not the text "4"
+        r#"trial.toml:18:11: `train.samples` must be a whole number from 1 to 1000000, not the text "4"
   18 | samples = "4"
      |           ^^^
      leave out the quotes: `samples = 4`"#
@@ -17,7 +17,7 @@ fn a_number_in_quotes() {
 fn a_whole_number_with_a_point() {
     assert_eq!(
         refusal(&[("samples = 4", "samples = 4.0")], &[]),
-        r#"trial.toml:18:11: `train.samples` must be a whole number of at least 1, not 4.0
+        r#"trial.toml:18:11: `train.samples` must be a whole number from 1 to 1000000, not 4.0
   18 | samples = 4.0
      |           ^^^
      write it without point and exponent: `samples = 4`"#
@@ -28,7 +28,7 @@ fn a_whole_number_with_a_point() {
 fn numbers_out_of_range() {
     assert_eq!(
         refusal(&[("samples = 4", "samples = 0\nbatch = -64")], &[]),
-        r#"trial.toml:18:11: `train.samples` must be a whole number of at least 1, not 0
+        r#"trial.toml:18:11: `train.samples` must be a whole number from 1 to 1000000, not 0
   18 | samples = 0
      |           ^
 

@@ -18,6 +18,7 @@ mod step;
 mod tell;
 mod work;
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use bayesmesh_comm::{MeshComm, agree};
@@ -40,7 +41,7 @@ use work::Work;
 /// One rank of a run, with what it has of the state.
 pub(super) struct Rank<P, L> {
     pub state: State<P>,
-    pub loss: L,
+    pub loss: Arc<L>,
     pub plan: Plan,
     pub readout: Readout,
     pub time: Time,

@@ -1,0 +1,181 @@
+//! A run that has been trained.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use bayesmesh::checkpoint::{Checkpoint, Store};
+use bayesmesh::{Dataset as _, Loss, Network, Posterior, Trainer};
+use serde_json::Value;
+
+use super::finish::EVALUATION;
+use super::{shape, trainer};
+use crate::args;
+use crate::exit::Usage;
+use crate::job::Job;
+use crate::models::{Model, Shape};
+use crate::recipe::Recipe;
+use crate::run::RunFolder;
+use crate::say;
+use crate::tasks::Task as _;
+use crate::use_cases::{CaseTrainer, InputOf, UseCase};
+
+/// What checkpoints call the checksum of the examples that a run is trained on.
+pub const DATA: &str = "data";
+
+/// A trained run, read from its folder.
+pub struct TrainedRun<'a, U: UseCase, N: Network> {
+    /// Who does something with it.
+    pub job: &'a Job,
+    /// Where it is.
+    pub folder: RunFolder,
+    /// Its recipe, with keys changed at the command line.
+    pub recipe: Recipe,
+    /// Its last checkpoint.
+    pub trainer: CaseTrainer<U, N>,
+    /// The checksum of what it was trained on, as far as the first process knows it.
+    data: Option<String>,
+}
+
+impl<'a, U: UseCase, N: Network<Input = InputOf<U>> + 'static> TrainedRun<'a, U, N> {
+    /// Reads the last checkpoint of a run whose recipe has been read.
+    pub(super) fn read<M: Model<Network = N>>(
+        job: &'a Job,
+        folder: RunFolder,
+        recipe: Recipe,
+        ranks: &args::Ranks,
+    ) -> Result<Self> {
+        job.agree(&recipe.keys())?;
+        let mesh = job.mesh(ranks, &recipe)?;
+        let mut trainer = trainer::<U, M>(job.place(), &recipe, mesh, 1)?;
+        let mut data = None;
+        let found = restore_latest(job, &folder.checkpoints(), &mut trainer, |checkpoint| {
+            data = checkpoint.metadata.get(DATA).cloned();
+            Ok(())
+        })?;
+        found.ok_or_else(|| no_checkpoint(&folder))?;
+        job.pass_on_warnings()?;
+        Ok(Self { job, folder, recipe, trainer, data })
+    }
+}
+
+impl<U: UseCase, N: Network> TrainedRun<'_, U, N> {
+    /// Its data.
+    pub fn load(&self) -> Result<U> {
+        U::load(&self.recipe.section("data")?, &self.recipe)
+    }
+
+    /// The shape of an example.
+    pub fn shape(&self) -> Result<Shape> {
+        shape::<U>(&self.recipe)
+    }
+
+    /// Draws of a prediction: those that were asked for, else those of the recipe.
+    pub fn draws(&self, asked: Option<usize>) -> Result<usize> {
+        let draws = asked.unwrap_or(self.recipe.evaluate.draws);
+        let (least, most) = (U::Task::LEAST_DRAWS, 1_000_000);
+        match draws {
+            draws if draws < least => Err(Usage(format!(
+                "a prediction needs at least {least} draws; use --draws {least} or more"
+            ))
+            .into()),
+            draws if draws > most => {
+                let message = format!("--draws {draws} would not end; use at most {most}");
+                Err(Usage(message).into())
+            }
+            draws => Ok(draws),
+        }
+    }
+
+    /// Refuses data of other training examples: what they were normalised by would be another.
+    pub fn refuse_other_data(&self, case: &U) -> Result<()> {
+        let data = case.train().checksum().unwrap_or_default();
+        refuse_other_data(self.folder.path(), self.data.as_ref(), &data)
+    }
+
+    /// The file of the last evaluation.
+    pub fn evaluation_file(&self) -> PathBuf {
+        self.folder.path().join(EVALUATION)
+    }
+
+    /// What the last evaluation has written.
+    pub fn evaluation(&self) -> Result<Value> {
+        let remedy = || self.not_scored();
+        let text = self.folder.read(EVALUATION).with_context(remedy)?;
+        serde_json::from_str(&text).with_context(remedy)
+    }
+
+    /// What to do where the evaluation is missing or lacks something.
+    pub fn not_scored(&self) -> String {
+        let path = self.folder.path().display();
+        format!("{path} has not been scored; run `bayesmesh evaluate {path}` first")
+    }
+}
+
+/// The folder of a run and the recipe in it, with keys changed.
+pub fn open(job: &Job, path: &Path, set: &[String]) -> Result<(RunFolder, Recipe)> {
+    let folder = RunFolder::open(path)?;
+    let recipe = Recipe::load(job.catalogue(), &folder.recipe(), set)?;
+    Ok((folder, recipe))
+}
+
+/// The newest readable checkpoint of a run, which must have one.
+pub fn latest_checkpoint(folder: &RunFolder) -> Result<(PathBuf, Checkpoint)> {
+    find_checkpoint(&folder.checkpoints())?.ok_or_else(|| no_checkpoint(folder))
+}
+
+fn no_checkpoint(folder: &RunFolder) -> anyhow::Error {
+    let path = folder.path().display();
+    Usage(format!("{path} has no checkpoint yet; train it first")).into()
+}
+
+/// The newest readable checkpoint in a folder, if there is any; a warning for each damaged one that
+/// is newer. Where all are damaged, the error of the newest.
+fn find_checkpoint(folder: &Path) -> Result<Option<(PathBuf, Checkpoint)>> {
+    let latest = Store::open(folder)?.latest()?;
+    for problem in latest.skipped {
+        if latest.found.is_none() {
+            return Err(problem.into());
+        }
+        say::warn(problem.to_string());
+    }
+    Ok(latest.found)
+}
+
+/// Gives a trainer the newest readable checkpoint in a folder, if there is any and it passes a
+/// check; its path. Only the first process reads it, and sends it to the others.
+pub fn restore_latest<P: Posterior, L: Loss>(
+    job: &Job,
+    folder: &Path,
+    trainer: &mut Trainer<P, L>,
+    check: impl FnOnce(&Checkpoint) -> Result<()>,
+) -> Result<Option<PathBuf>> {
+    let mut own = None;
+    let name = job.first(|| {
+        let Some((path, checkpoint)) = find_checkpoint(folder)? else {
+            return Ok(String::new());
+        };
+        check(&checkpoint)?;
+        own = Some(checkpoint);
+        Ok(path.file_name().unwrap_or_default().to_string_lossy().into_owned())
+    })?;
+    if name.is_empty() {
+        return Ok(None);
+    }
+    let path = folder.join(name);
+    trainer.restore_from_first(own, &path)?;
+    Ok(Some(path))
+}
+
+/// Refuses other examples than those a run was trained on. Where they are may change: a cluster's
+/// jobs copy them to the disks of the nodes they get.
+pub fn refuse_other_data(run: &Path, before: Option<&String>, data: &str) -> Result<()> {
+    match before {
+        Some(before) if before != data => Err(Usage(format!(
+            "the run in {} was trained on other examples (checksum {before}) than data.path has \
+             ({data}); say where its own are",
+            run.display()
+        ))
+        .into()),
+        _ => Ok(()),
+    }
+}

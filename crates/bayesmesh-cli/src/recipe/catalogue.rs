@@ -1,0 +1,138 @@
+//! Everything that recipes can name.
+
+use std::sync::Arc;
+
+use bayesmesh::Settings;
+use bayesmesh::posterior::PosteriorConfig;
+use bayesmesh::trainer::{OptimizerConfig, Schedule};
+use bayesmesh_schema::{Absent, Key, Keys, Kind, Kinds, Section, Values};
+
+use super::reference;
+use super::sections::{Checkpoint, Evaluate, Rate, RunLength};
+use crate::tasks;
+use crate::use_cases::Entry;
+
+/// Everything that recipes can name: the use cases with their data and networks, losses, posteriors
+/// and what else a run has, as one schema.
+pub struct Catalogue {
+    use_cases: Vec<&'static dyn Entry>,
+    schema: Section,
+}
+
+impl Catalogue {
+    /// With these use cases.
+    pub fn new(use_cases: &[&'static dyn Entry]) -> Arc<Self> {
+        let use_cases = use_cases.to_vec();
+        let schema = schema(&use_cases);
+        Arc::new(Self { use_cases, schema })
+    }
+
+    /// With the use cases of the program.
+    pub fn builtin() -> Arc<Self> {
+        Self::new(crate::use_cases::BUILTIN)
+    }
+
+    /// The use cases, in their order.
+    pub fn use_cases(&self) -> &[&'static dyn Entry] {
+        &self.use_cases
+    }
+
+    /// The use case that has a kind of data.
+    pub fn use_case(&self, data_kind: &str) -> Option<&'static dyn Entry> {
+        let has = |case: &&&dyn Entry| case.kinds().iter().any(|kind| kind.name == data_kind);
+        self.use_cases.iter().find(has).copied()
+    }
+
+    /// What a recipe may contain.
+    pub(super) fn schema(&self) -> &Section {
+        &self.schema
+    }
+
+    /// Every section with its kinds and keys: values, default and meaning, as Markdown.
+    pub fn reference(&self) -> String {
+        reference::reference(&self.schema)
+    }
+}
+
+fn schema(use_cases: &[&'static dyn Entry]) -> Section {
+    let keys = vec![
+        Key::new(
+            "name",
+            Values::Text,
+            Absent::Refused("\"load-mlp\""),
+            "What the run is called, in its folder and its report. Letters, digits, `-`, `_` and \
+             `.` only.",
+        )
+        .also(&["title", "experiment"]),
+        section("data", data(use_cases)),
+        section("model", models(use_cases)),
+        section("posterior", PosteriorConfig::section()),
+        section("loss", losses()),
+        section("train", train()),
+        section("optimizer", optimizer()).also(&["optimiser", "optim"]),
+        section("schedule", Schedule::section()).also(&["scheduler", "lr_schedule"]),
+        section("evaluate", evaluate(use_cases)).also(&["evaluation", "eval", "test"]),
+        section("checkpoint", checkpoint()).also(&["checkpoints"]),
+    ];
+    Section::of_keys("The top of the file.", keys, "").named("")
+}
+
+fn section(name: &'static str, section: Section) -> Key {
+    let meaning = section.meaning;
+    Key::new(name, Values::section(section), Absent::Value("{}"), meaning)
+}
+
+fn data(use_cases: &[&'static dyn Entry]) -> Section {
+    let kinds = use_cases.iter().flat_map(|case| case.kinds()).collect();
+    let example = "kind = \"load\"\npath = \"data/load.csv\"";
+    Section::of_kinds("What is learned from.", kinds, None, example)
+}
+
+/// The networks of all use cases, each once.
+fn models(use_cases: &[&'static dyn Entry]) -> Section {
+    let mut kinds: Vec<Kind> = Vec::new();
+    for model in use_cases.iter().flat_map(|case| case.models()) {
+        if !kinds.iter().any(|known| known.name == model.name) {
+            kinds.push((model.kind)());
+        }
+    }
+    Section::of_kinds("The network.", kinds, None, "kind = \"mlp\"\nhidden = [128, 128]")
+}
+
+fn losses() -> Section {
+    let meaning = "What is minimised, besides the distance to the prior.";
+    let kinds = tasks::ALL.iter().flat_map(|task| (task.losses)()).collect();
+    Section::of_kinds(meaning, kinds, None, "kind = \"squared-error-of-mean\"")
+}
+
+fn train() -> Section {
+    let meaning =
+        "How training is done. How many ranks share the work is said at the command line.";
+    let keys = RunLength::keys().into_iter().chain(Settings::keys()).collect();
+    Section::of_keys(meaning, keys, "epochs = 10\nsamples = 16\nbatch = 64")
+}
+
+/// The optimiser, which a recipe gives the learning rate.
+fn optimizer() -> Section {
+    let mut section = OptimizerConfig::section();
+    for kind in &mut section.kinds {
+        let mut keys = Rate::keys();
+        if kind.name == "sgd" {
+            keys[0].absent = Absent::Value("1e-2");
+        }
+        keys.append(&mut kind.keys);
+        kind.keys = keys;
+    }
+    section
+}
+
+/// What every use case is scored by, and what single ones add.
+fn evaluate(use_cases: &[&'static dyn Entry]) -> Section {
+    let own = use_cases.iter().flat_map(|case| case.evaluate_keys());
+    let keys = Evaluate::keys().into_iter().chain(own).collect();
+    Section::of_keys(Evaluate::meaning(), keys, "draws = 64")
+}
+
+fn checkpoint() -> Section {
+    Section::of_keys(Checkpoint::meaning(), Checkpoint::keys(), "every = 1000")
+}

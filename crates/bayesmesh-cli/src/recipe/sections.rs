@@ -1,0 +1,57 @@
+//! Sections that belong to the program: how long a run lasts, how it is scored, what is kept of it.
+
+use bayesmesh::Length;
+use bayesmesh_schema::Keys;
+use serde::Deserialize;
+
+/// How long a run lasts: the first keys of `[train]`.
+#[derive(Keys, Deserialize)]
+pub(super) struct RunLength {
+    /// Passes over the training data.
+    #[key(default = 10, at_least = 1, also("num_epochs", "max_epochs"))]
+    epochs: usize,
+    /// Optimiser steps. Overrides `epochs`; for trials and benchmarks.
+    #[key(unset = "as many as the epochs have", at_least = 1, also("max_steps", "iterations"))]
+    steps: Option<usize>,
+}
+
+impl From<RunLength> for Length {
+    fn from(length: RunLength) -> Self {
+        length.steps.map_or(Self::Epochs(length.epochs), Self::Steps)
+    }
+}
+
+/// The learning rate: the first key of `[optimizer]`. Its default is that of the kind.
+#[derive(Keys, Deserialize)]
+pub(super) struct Rate {
+    /// The learning rate; `[schedule]` may change it from step to step.
+    #[key(default = 1e-3, above = 0, also("lr", "learning_rate"))]
+    pub rate: f64,
+}
+
+/// How the result is scored.
+#[derive(Clone, Debug, PartialEq, Keys, Deserialize)]
+pub struct Evaluate {
+    /// Draws of a prediction, over all ranks.
+    #[key(default = 64, at_least = 1, at_most = 1_000_000, also("samples", "num_samples"))]
+    pub draws: usize,
+    /// Draws of the scores on validation data during training.
+    #[key(unset = "as many as `train.samples`", at_least = 1, at_most = 1_000_000)]
+    pub validation_draws: Option<usize>,
+    /// Nominal levels of the predictive intervals, ascending; 0.9 is the interval that should hold
+    /// 90 % of the truth. For numbers.
+    #[key(default = [0.5, 0.8, 0.9, 0.95], above = 0, below = 1, items = 1)]
+    #[key(also("quantiles", "intervals", "coverage"))]
+    pub levels: Vec<f64>,
+}
+
+/// What is kept of a run on disk.
+#[derive(Clone, Debug, PartialEq, Eq, Keys, Deserialize)]
+pub struct Checkpoint {
+    /// Steps from one checkpoint to the next.
+    #[key(default = 1000, at_least = 1, also("interval", "steps", "frequency"))]
+    pub every: usize,
+    /// How many of the last are kept, besides the best.
+    #[key(default = 3, at_least = 1, also("keep_last", "max_to_keep"))]
+    pub keep: usize,
+}

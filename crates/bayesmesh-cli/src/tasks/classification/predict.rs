@@ -1,0 +1,89 @@
+//! Classifications as a file.
+
+use anyhow::Result;
+use bayesmesh::{Dataset as _, Network};
+use serde_json::{Value, json};
+
+use super::{Classification, Predictions};
+use crate::args;
+use crate::commands::TrainedRun;
+use crate::exit::Usage;
+use crate::say::{self, say};
+use crate::table_file::{self, TableFile, npy};
+use crate::use_cases::{InputOf, UseCase};
+
+/// Classifies examples with a trained run.
+pub(super) fn predict<U, N>(
+    task: &Classification,
+    run: &TrainedRun<'_, U, N>,
+    examples: &U::Data,
+    arguments: &args::Predict,
+) -> Result<Value>
+where
+    U: UseCase<Task = Classification>,
+    N: Network<Input = InputOf<U>> + 'static,
+{
+    let out = &arguments.out;
+    let format = TableFile::of(out)?;
+    if arguments.every.is_some() || !arguments.quantiles.is_empty() {
+        let message =
+            format!("--every and --quantiles are for forecasts; {} have --limit N", U::EXAMPLES);
+        return Err(Usage(message).into());
+    }
+    run.job.agree_on_examples(examples)?;
+    let draws = run.draws(arguments.draws)?;
+    let predictions = Predictions::of::<U, N>(&run.trainer, examples, task.classes.len(), draws)?;
+    table_file::refuse_not_finite(predictions.probabilities())?;
+    let bytes = match format {
+        TableFile::Csv => task.csv(&predictions, U::EXAMPLES),
+        TableFile::Npy => task.numbers(&predictions, U::EXAMPLES),
+    };
+    if run.job.leads() {
+        table_file::write(out, &bytes)?;
+    }
+    let count = examples.len();
+    say!("{count} {}: {}", U::EXAMPLES, out.display());
+    let columns = task.columns(U::EXAMPLES);
+    let mut result = json!({ "out": say::path(out), "draws": draws, "columns": columns });
+    result[U::EXAMPLES] = json!(count);
+    Ok(result)
+}
+
+impl Classification {
+    fn columns(&self, examples: &str) -> Vec<String> {
+        let example = examples.trim_end_matches('s');
+        let first = [example, "label", "predicted", "entropy", "mutual_information"];
+        let first = first.into_iter().map(str::to_owned);
+        first.chain(self.classes.iter().map(|class| format!("p_{class}"))).collect()
+    }
+
+    /// One line an example: its number, classes by name, entropies in nats, probabilities.
+    fn csv(&self, predictions: &Predictions, examples: &str) -> Vec<u8> {
+        let mut text = self.columns(examples).join(",") + "\n";
+        for example in 0..predictions.len() {
+            let [label, top] = [predictions.labels[example], predictions.top(example).0];
+            let [label, top] = [label, top].map(|class| &self.classes[class]);
+            let entropy = predictions.entropy[example];
+            let mutual = predictions.mutual_information[example];
+            text += &format!("{example},{label},{top},{entropy:.6},{mutual:.6}");
+            for p in predictions.row(example) {
+                text += &format!(",{p:.6}");
+            }
+            text.push('\n');
+        }
+        text.into_bytes()
+    }
+
+    /// The same as numbers, classes counted from 0: `[examples, columns]`.
+    fn numbers(&self, predictions: &Predictions, examples: &str) -> Vec<u8> {
+        let mut values = Vec::new();
+        for example in 0..predictions.len() {
+            let [label, top] = [predictions.labels[example], predictions.top(example).0];
+            values.extend([example as f32, label as f32, top as f32]);
+            let nats = [predictions.entropy[example], predictions.mutual_information[example]];
+            values.extend(nats.map(|h| h as f32));
+            values.extend(predictions.row(example));
+        }
+        npy(&[predictions.len(), self.columns(examples).len()], &values)
+    }
+}

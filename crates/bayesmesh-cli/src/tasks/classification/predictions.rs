@@ -1,0 +1,143 @@
+//! What a network says of many examples.
+
+use bayesmesh::data::{Target as _, Truth};
+use bayesmesh::{Dataset as _, Evaluation, Network, Predictive, Result, Scoring};
+
+use super::Classification;
+use crate::progress::Counter;
+use crate::tasks::chunks;
+use crate::use_cases::{CaseTrainer, InputOf, UseCase};
+
+/// Examples predicted at a time.
+pub const CHUNK: usize = 250;
+
+/// What a network says of some examples, averaged over all draws.
+#[derive(Clone, Debug)]
+pub struct Predictions {
+    /// The probability of each class, `[examples, classes]`.
+    probabilities: Vec<f32>,
+    classes: usize,
+    /// The true class of each example.
+    pub labels: Vec<usize>,
+    /// The entropy of the mean probabilities of each example, in nats.
+    pub entropy: Vec<f64>,
+    /// The part of it that comes from draws that disagree.
+    pub mutual_information: Vec<f64>,
+}
+
+impl Predictions {
+    /// Predicts examples with `draws` draws on the whole mesh.
+    pub fn of<U, N>(
+        trainer: &CaseTrainer<U, N>,
+        examples: &U::Data,
+        classes: usize,
+        draws: usize,
+    ) -> Result<Self>
+    where
+        U: UseCase<Task = Classification>,
+        N: Network<Input = InputOf<U>> + 'static,
+    {
+        let scoring = Scoring { chunk: Some(CHUNK), ..Scoring::new(draws).quick() };
+        Ok(Self::scored::<U, N>(trainer, examples, classes, &scoring)?.1)
+    }
+
+    /// The same with the scores of the predictions.
+    pub fn scored<U, N>(
+        trainer: &CaseTrainer<U, N>,
+        examples: &U::Data,
+        classes: usize,
+        scoring: &Scoring,
+    ) -> Result<(Evaluation, Self)>
+    where
+        U: UseCase<Task = Classification>,
+        N: Network<Input = InputOf<U>> + 'static,
+    {
+        // Of each example, probabilities, entropy and mutual information.
+        let columns = classes + 2;
+        let progress = Counter::new(examples.len(), U::EXAMPLES);
+        let row = |found: &Predictive| {
+            progress.add(found.rows());
+            let mean = found.mean();
+            let (entropy, mutual) = (found.entropy()?, found.mutual_information()?);
+            let rows = mean.chunks_exact(classes).zip(entropy.iter().zip(&mutual));
+            Ok(rows
+                .flat_map(|(row, (entropy, mutual))| {
+                    row.iter().map(|&p| f64::from(p)).chain([*entropy, *mutual])
+                })
+                .collect())
+        };
+        let (evaluation, cells) =
+            trainer.predictor().evaluate_and_tabulate(examples, scoring, columns, row)?;
+        let mut labels = Vec::new();
+        let device = trainer.posterior().parameters().device();
+        for rows in chunks(examples.len(), CHUNK) {
+            if let Truth::Labels(found) = examples.batch(&rows, device)?.1.truth() {
+                labels.extend(found);
+            }
+        }
+        let rows = || cells.chunks_exact(columns);
+        let predictions = Self {
+            probabilities: rows().flat_map(|row| &row[..classes]).map(|&p| p as f32).collect(),
+            classes,
+            labels,
+            entropy: rows().map(|row| row[classes]).collect(),
+            mutual_information: rows().map(|row| row[classes + 1]).collect(),
+        };
+        Ok((evaluation, predictions))
+    }
+
+    /// How many examples there are.
+    pub fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty()
+    }
+
+    /// How many classes there are.
+    pub fn classes(&self) -> usize {
+        self.classes
+    }
+
+    /// The probability of each class of all examples, `[examples, classes]`.
+    pub fn probabilities(&self) -> &[f32] {
+        &self.probabilities
+    }
+
+    /// The probability of each class of one example.
+    pub fn row(&self, example: usize) -> &[f32] {
+        &self.probabilities[example * self.classes..][..self.classes]
+    }
+
+    /// The classes of an example from the most to the least probable, with their probabilities;
+    /// among equal ones the first comes first.
+    pub fn ranked(&self, example: usize) -> Vec<(usize, f32)> {
+        let mut ranked: Vec<(usize, f32)> = self.row(example).iter().copied().enumerate().collect();
+        ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
+        ranked
+    }
+
+    /// The most probable class of an example.
+    pub fn top(&self, example: usize) -> (usize, f32) {
+        self.ranked(example)[0]
+    }
+
+    /// Whether the most probable class of an example is the true one.
+    pub fn is_right(&self, example: usize) -> bool {
+        self.top(example).0 == self.labels[example]
+    }
+
+    /// The first so many examples.
+    #[must_use]
+    pub fn first(&self, count: usize) -> Self {
+        Self {
+            probabilities: self.probabilities[..count * self.classes].to_vec(),
+            classes: self.classes,
+            labels: self.labels[..count].to_vec(),
+            entropy: self.entropy[..count].to_vec(),
+            mutual_information: self.mutual_information[..count].to_vec(),
+        }
+    }
+}

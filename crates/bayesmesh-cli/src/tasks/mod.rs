@@ -1,0 +1,172 @@
+//! What is predicted: values or classes. What all use cases of a task have in common stands here
+//! once: losses, scores, tables, plots and files of predictions.
+
+pub mod classification;
+pub mod curves;
+pub mod regression;
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use bayesmesh::Network;
+use bayesmesh::data::Target;
+use bayesmesh::loss::Loss;
+use bayesmesh::metrics::Score;
+use bayesmesh_report::{KeyFigure, Report, Section};
+use bayesmesh_schema::Kind;
+use serde_json::{Map, Value, json};
+
+use crate::args;
+use crate::commands::TrainedRun;
+use crate::recipe::Recipe;
+use crate::use_cases::{InputOf, Reported, Trained, UseCase};
+
+/// What there is to predict.
+pub(crate) static ALL: [&TaskInfo; 2] = [regression::INFO, classification::INFO];
+
+/// A task in words, with the losses that recipes can name for it.
+#[derive(Debug)]
+pub struct TaskInfo {
+    /// "regression"
+    pub name: &'static str,
+    /// "numbers"
+    pub predicts: &'static str,
+    /// The kinds of `[loss]`.
+    pub losses: fn() -> Vec<Kind>,
+    /// One of them.
+    pub example: &'static str,
+}
+
+/// Targets of a use case.
+pub type TargetOf<U> = <<U as UseCase>::Task as Task>::Target;
+
+/// What a network came to in a use case.
+pub type AssessmentOf<U> = <<U as UseCase>::Task as Task>::Assessment;
+
+/// What is predicted. The value is what has to be known of the data: units, names of classes.
+pub trait Task: Sized + 'static {
+    /// The task in words.
+    const INFO: &'static TaskInfo;
+    /// The smallest number of draws for which a prediction can be scored.
+    const LEAST_DRAWS: usize;
+    /// Targets of a batch.
+    type Target: Target;
+    /// What a trained network came to on the test data.
+    type Assessment: Assessment;
+
+    /// The loss of a recipe.
+    fn loss(recipe: &Recipe) -> Result<Arc<dyn Loss<Target = Self::Target>>>;
+
+    /// The scores on validation data that are kept.
+    fn validation(&self, loss: &dyn Loss<Target = Self::Target>) -> Validation;
+
+    /// Scores a trained network on the test data, on the whole mesh.
+    fn assess<U: UseCase<Task = Self>, N: Network<Input = InputOf<U>> + 'static>(
+        &self,
+        trained: &Trained<'_, U, N>,
+    ) -> Result<Self::Assessment>;
+
+    /// The most important scores as a table for a terminal.
+    fn table(&self, assessment: &Self::Assessment) -> String;
+
+    /// The page of a run that has nothing more to show than its task.
+    fn report<U: UseCase<Task = Self>>(&self, run: &Reported<'_, U>) -> Report;
+
+    /// Predicts examples and writes a file; the result is what `--json` prints.
+    fn predict<U: UseCase<Task = Self>, N: Network<Input = InputOf<U>> + 'static>(
+        &self,
+        run: &TrainedRun<'_, U, N>,
+        examples: &U::Data,
+        arguments: &args::Predict,
+    ) -> Result<Value>;
+}
+
+/// What a trained network came to.
+pub trait Assessment {
+    /// Scores by name.
+    fn scores(&self) -> &[Score];
+
+    /// What else the file of the evaluation has: curves, and what predictions need.
+    fn details(&self) -> Map<String, Value>;
+
+    /// Draws of each prediction.
+    fn draws(&self) -> usize;
+
+    /// A score by name; not a number where there is none.
+    fn score(&self, name: &str) -> f64 {
+        find(self.scores(), name)
+    }
+}
+
+/// A score by name; not a number where there is none.
+pub(crate) fn find(scores: &[Score], name: &str) -> f64 {
+    scores.iter().find(|score| score.name == name).map_or(f64::NAN, |score| score.value)
+}
+
+/// Scores on validation data.
+#[derive(Clone, Debug)]
+pub struct Validation {
+    /// Those that are written down after every epoch.
+    pub columns: Vec<ValidationColumn>,
+    /// The score of the library that makes a checkpoint the best one: the lowest does.
+    pub judge: &'static str,
+}
+
+/// A score on validation data as it is written down.
+#[derive(Clone, Debug)]
+pub struct ValidationColumn {
+    /// Its name, with its unit if it has one.
+    pub name: String,
+    /// The score of the library that it comes from.
+    pub score: &'static str,
+    /// What that is multiplied by.
+    pub unit: f64,
+}
+
+/// The standard errors of scores, for the file of the evaluation: of each score that over draws and
+/// that over examples, null where it is not known.
+pub(crate) fn standard_errors(scores: &[Score]) -> Value {
+    let errors = |score: &Score| json!({ "draws": score.se_draws, "examples": score.se_examples });
+    scores.iter().map(|score| (score.name.clone(), errors(score))).collect::<Map<_, _>>().into()
+}
+
+/// The rows of a data set from `first` on, a chunk at a time.
+pub(crate) fn chunks(rows: usize, size: usize) -> impl Iterator<Item = Vec<usize>> {
+    (0..rows).step_by(size).map(move |first| (first..rows.min(first + size)).collect())
+}
+
+/// How long training took, for the head of a report.
+pub(crate) fn training_figure<U: UseCase>(run: &Reported<'_, U>) -> Option<KeyFigure> {
+    let seconds = run.seconds?;
+    let (value, unit) = match seconds {
+        s if s < 60.0 => (s, "s"),
+        s if s < 3600.0 => (s / 60.0, "min"),
+        s => (s / 3600.0, "h"),
+    };
+    let note = format!("{} draws a step", run.recipe.train.samples);
+    Some(KeyFigure::new("Training", format!("{value:.1}")).unit(unit).note(note))
+}
+
+/// The page of a run from its parts; what ran where comes last.
+pub(crate) fn page<U: UseCase>(
+    run: &Reported<'_, U>,
+    lead: String,
+    mut headline: Vec<KeyFigure>,
+    mut sections: Vec<Section>,
+    note: Option<String>,
+) -> Report {
+    use bayesmesh_report::Block;
+    headline.extend(training_figure(run));
+    let mut facts = Section::new("What ran where").with(Block::Facts(run.facts.to_vec()));
+    if let Some(note) = note {
+        facts = facts.with(Block::Note(note));
+    }
+    sections.push(facts);
+    Report {
+        title: run.recipe.name.clone(),
+        lead,
+        headline,
+        sections,
+        footer: format!("Made by BayesMesh {}.", env!("CARGO_PKG_VERSION")),
+    }
+}

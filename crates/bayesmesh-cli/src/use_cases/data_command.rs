@@ -1,0 +1,49 @@
+//! `bayesmesh data fetch | check | synth`, as use cases say it.
+
+use anyhow::Result;
+use clap::{ArgMatches, Args, Command};
+use serde_json::Value;
+
+/// What is done with data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataVerb {
+    /// Bring it here.
+    Fetch,
+    /// Say what is in it.
+    Check,
+    /// Generate it.
+    Synth,
+}
+
+impl DataVerb {
+    /// All of them, with what they are called and what they do.
+    pub(crate) const ALL: [(Self, &'static str, &'static str); 3] = [
+        (Self::Fetch, "fetch", "Download data, or take it from a file, and check it"),
+        (Self::Check, "check", "Check data and say what is in it"),
+        (Self::Synth, "synth", "Generate data"),
+    ];
+}
+
+/// A command about the data of a use case.
+pub struct DataCommand {
+    /// What is done.
+    pub(crate) verb: DataVerb,
+    /// What can be typed.
+    pub(crate) command: Command,
+    /// Does it; the result is what `--json` prints.
+    pub(crate) run: Box<dyn Fn(&ArgMatches) -> Result<Value>>,
+}
+
+impl DataCommand {
+    /// `bayesmesh data VERB NAME` with these arguments.
+    pub fn new<A: Args + 'static>(
+        verb: DataVerb,
+        name: &'static str,
+        about: &'static str,
+        run: fn(A) -> Result<Value>,
+    ) -> Self {
+        let command = A::augment_args(Command::new(name)).about(about);
+        let run = move |found: &ArgMatches| run(A::from_arg_matches(found)?);
+        Self { verb, command, run: Box::new(run) }
+    }
+}

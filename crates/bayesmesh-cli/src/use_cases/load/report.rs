@@ -1,0 +1,61 @@
+//! The report of a load forecast.
+
+use bayesmesh_report::{Axis, Block, Color, Interval, Layer, Plot, Report, Section, format_number};
+
+use super::fan::{Extras, FanWindow, LEVELS};
+use super::{BASELINES, Load};
+use crate::tasks::page;
+use crate::tasks::regression::{calibration, headline, scores, training};
+use crate::use_cases::{Reported, UseCase as _};
+
+/// The page of a run.
+pub fn report(run: &Reported<'_, Load>) -> Report {
+    let Reported { case: load, assessment, extras, .. } = *run;
+    let task = load.task();
+    let hours = |steps: usize| steps as f64 * f64::from(load.series.step_seconds) / 3600.0;
+    let [inputs, outputs] = [load.inputs, load.outputs].map(|n| format_number(hours(n), 0));
+    let lead = format!(
+        "A Bayesian network forecasts the next {outputs} hours of grid load from the last {inputs} \
+         and says how sure it is. Scores are those of data that it has not seen."
+    );
+    let yesterday = format!("{}: {}", BASELINES[0], format_number(extras.baselines[0], 0));
+    let table = scores(&task, assessment, "forecast", &extras.named_baselines());
+    let sections = vec![
+        Section::new("Forecast")
+            .text(format!(
+                "Three days of the test part. A forecast of {outputs} hours is made from what was \
+                 known at its beginning, then the next one; so the fan opens again and again."
+            ))
+            .with(Block::Plot(fan(extras, assessment.draws))),
+        training(&task, run.metrics),
+        calibration(&task, assessment, Axis::linear("lead time (h)"), hours(1)),
+        Section::new("Scores").with(Block::Table(table)),
+    ];
+    let repairs = load.repairs.as_ref().filter(|repairs| !repairs.is_clean()).map(|repairs| {
+        format!(
+            "{} values of the series were repaired; `bayesmesh data check load FILE` lists them.",
+            repairs.replaced()
+        )
+    });
+    page(run, lead, headline(&task, assessment, Some(yesterday)), sections, repairs)
+}
+
+fn fan(extras: &Extras, draws: usize) -> Plot {
+    let interval = |index: usize| {
+        let points = extras.fan.iter().flat_map(|window| {
+            let [lower, upper] = &window.intervals[index];
+            let ends = lower.iter().copied().zip(upper.iter().copied());
+            window.times.iter().zip(ends).map(|(&time, (low, high))| (time, low, high))
+        });
+        Interval { level: LEVELS[index], points: points.collect() }
+    };
+    let line = |pick: fn(&FanWindow) -> &Vec<f64>| -> Vec<(f64, f64)> {
+        let windows = extras.fan.iter();
+        windows.flat_map(|w| w.times.iter().copied().zip(pick(w).iter().copied())).collect()
+    };
+    Plot::new("Load", Axis::time("time, UTC"), Axis::linear("load").unit("MW"))
+        .caption(format!("Mean and central intervals of {draws} draws, noise included."))
+        .with_fan((0..LEVELS.len()).map(interval).collect(), Color::Blue)
+        .with(Layer::line("mean forecast", line(|w| &w.mean), Color::Blue))
+        .with(Layer::line("observed", line(|w| &w.truth), Color::Ink))
+}

@@ -1,0 +1,212 @@
+//! The use cases: data, the networks that they take, and what is shown of a result.
+//!
+//! A use case is one folder here and one line in [`BUILTIN`]. It says in [`UseCase`] what is its
+//! own: the kinds of `[data]` with their keys, how they are loaded, what else is scored, drawn and
+//! written. What all regressions or all classifications have in common is in
+//! [`tasks`](crate::tasks); everything else is the same for all.
+
+mod cifar10;
+mod data_command;
+mod entry;
+mod load;
+
+pub use data_command::{DataCommand, DataVerb};
+pub use entry::{Entry, Verb, entry};
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Result;
+use bayesmesh::loss::Loss;
+use bayesmesh::metrics::Score;
+use bayesmesh::{Dataset, Network, Posterior, Trainer};
+use bayesmesh_report::Report;
+use bayesmesh_schema::{Key, Kinds};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::args;
+use crate::commands::TrainedRun;
+use crate::exit::Usage;
+use crate::models::{ModelEntry, Shape};
+use crate::recipe::{Conflict, Recipe};
+use crate::run::MetricsTable;
+use crate::tasks::{AssessmentOf, TargetOf, Task};
+
+/// The use cases of the program.
+pub const BUILTIN: &[&dyn Entry] = &[entry::<load::Load>(), entry::<cifar10::Cifar10>()];
+
+/// What networks of a use case take.
+pub type InputOf<U> = <<U as UseCase>::Data as Dataset>::Input;
+
+/// Any posterior over a network.
+pub type AnyPosterior<N> = Box<dyn Posterior<Network = N>>;
+
+/// Any loss of a use case.
+pub type AnyLoss<U> = Arc<dyn Loss<Target = TargetOf<U>>>;
+
+/// The trainer of a network in a use case.
+pub type CaseTrainer<U, N> = Trainer<AnyPosterior<N>, AnyLoss<U>>;
+
+/// A use case. The value is its data, loaded.
+pub trait UseCase: Sized + 'static {
+    /// What it is called at the command line, e.g. in `bayesmesh data fetch NAME`.
+    const NAME: &'static str;
+    /// What its networks take, in words: "a series".
+    const INPUTS: &'static str;
+    /// What an example is called, in the plural.
+    const EXAMPLES: &'static str;
+    /// The most telling of its scores.
+    const MAIN_SCORES: &'static [&'static str];
+
+    /// The section `[data]` of a recipe: an enum whose variants are the kinds of data. A key `path`
+    /// is where the data are; a run may go on where they have moved.
+    type Settings: Kinds + DeserializeOwned;
+    /// What is predicted: values or classes.
+    type Task: Task;
+    /// The examples.
+    type Data: Dataset<Target = <Self::Task as Task>::Target>;
+    /// What is scored beside what its task is scored by.
+    type Extras;
+
+    /// The networks that it takes.
+    fn models() -> Vec<ModelEntry>;
+
+    /// The shape of an example.
+    fn shape(settings: &Self::Settings) -> Shape;
+
+    /// Keys of `[evaluate]` that only this use case has.
+    fn evaluate_keys() -> Vec<Key> {
+        Vec::new()
+    }
+
+    /// What fits each key but not the others.
+    fn conflicts(settings: &Self::Settings) -> Vec<Conflict> {
+        let _ = settings;
+        Vec::new()
+    }
+
+    /// Reads or generates the data of a recipe.
+    fn load(settings: &Self::Settings, recipe: &Recipe) -> Result<Self>;
+
+    /// The task, with what it needs to know of the data.
+    fn task(&self) -> Self::Task;
+
+    /// What is trained on.
+    fn train(&self) -> &Self::Data;
+
+    /// What is scored after every epoch; nothing where no examples were set aside.
+    fn valid(&self) -> Option<&Self::Data>;
+
+    /// What the trained network is scored on.
+    fn test(&self) -> &Self::Data;
+
+    /// Where the data come from, in a few words.
+    fn source(&self, recipe: &Recipe) -> String;
+
+    /// How many examples of what shape there are, for the introduction of a run.
+    fn describe(&self) -> String {
+        let valid = self.valid().map_or(0, Dataset::len);
+        let (train, test) = (self.train().len(), self.test().len());
+        format!("{train} training, {valid} validation, {test} test {}", Self::EXAMPLES)
+    }
+
+    /// What was found in the data that a person should know before the training.
+    fn findings(&self) -> Option<String> {
+        None
+    }
+
+    /// Scores a trained network by what is this use case's own, on the whole mesh.
+    fn extras<N: Network<Input = InputOf<Self>> + 'static>(
+        &self,
+        trained: &Trained<'_, Self, N>,
+        assessment: &AssessmentOf<Self>,
+    ) -> Result<Self::Extras>;
+
+    /// Scores of it, which follow those of the task.
+    fn extra_scores(extras: &Self::Extras) -> Vec<Score> {
+        let _ = extras;
+        Vec::new()
+    }
+
+    /// What else of it the file of the evaluation has.
+    fn details(extras: &Self::Extras) -> Map<String, Value> {
+        let _ = extras;
+        Map::new()
+    }
+
+    /// The most important scores as a table for a terminal.
+    fn table(&self, assessment: &AssessmentOf<Self>, extras: &Self::Extras) -> String {
+        let _ = extras;
+        self.task().table(assessment)
+    }
+
+    /// The page of a run.
+    fn report(&self, run: &Reported<'_, Self>) -> Report {
+        self.task().report(run)
+    }
+
+    /// `bayesmesh predict`; the result is what `--json` prints. By default its task predicts the test
+    /// examples, or those that [`read`](Self::read) finds in the file that is named.
+    fn predict<N: Network<Input = InputOf<Self>> + 'static>(
+        run: &TrainedRun<'_, Self, N>,
+        arguments: &args::Predict,
+    ) -> Result<Value> {
+        let case = run.load()?;
+        run.refuse_other_data(&case)?;
+        let read;
+        let examples = match &arguments.input {
+            Some(path) => {
+                read = case.read(path)?;
+                &read
+            }
+            None => case.test(),
+        };
+        case.task().predict(run, examples, arguments)
+    }
+
+    /// Examples to predict from a file. By default there is no such file.
+    fn read(&self, path: &Path) -> Result<Self::Data> {
+        Err(Usage(format!(
+            "{}: {} are predicted from the data of the run; leave the file out",
+            path.display(),
+            Self::EXAMPLES
+        ))
+        .into())
+    }
+
+    /// `bayesmesh data fetch | check | synth NAME`.
+    fn data_commands() -> Vec<DataCommand> {
+        Vec::new()
+    }
+}
+
+/// A trained network with what it is scored on.
+pub struct Trained<'a, U: UseCase, N: Network> {
+    /// The data.
+    pub case: &'a U,
+    /// The recipe.
+    pub recipe: &'a Recipe,
+    /// The network.
+    pub trainer: &'a CaseTrainer<U, N>,
+    /// Draws of each prediction.
+    pub draws: usize,
+}
+
+/// A run as its report shows it.
+pub struct Reported<'a, U: UseCase> {
+    /// The data.
+    pub case: &'a U,
+    /// The recipe.
+    pub recipe: &'a Recipe,
+    /// What it came to, as its task scores it.
+    pub assessment: &'a AssessmentOf<U>,
+    /// What it came to, as only this use case scores it.
+    pub extras: &'a U::Extras,
+    /// What was written down during training.
+    pub metrics: &'a MetricsTable,
+    /// What ran where: label and text of each fact.
+    pub facts: &'a [(String, String)],
+    /// Seconds of training, where it has just been trained.
+    pub seconds: Option<f64>,
+}

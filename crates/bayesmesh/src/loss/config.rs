@@ -1,0 +1,75 @@
+//! Any loss that a recipe can name.
+
+use std::sync::Arc;
+
+use bayesmesh_schema::Kinds;
+use burn::tensor::{Int, Tensor};
+use serde::Deserialize;
+
+use super::{
+    Categorical, EnsembleCrps, Expected, ExpectedSquaredError, Gaussian, GaussianOfDraws, Loss,
+    Mixture, Quantile, SquaredErrorOfMean, StudentT,
+};
+use crate::error::Result;
+
+/// Any loss for values.
+#[derive(Clone, Copy, Debug, Kinds, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum ValueLoss {
+    /// regression: (mean of ŷ_s − y)²; the paper's load forecast
+    SquaredErrorOfMean,
+    /// regression: mean over draws of (ŷ_s − y)²
+    ExpectedSquaredError,
+    /// regression: negative log-likelihood of a Gaussian with the mean and the standard deviation of
+    /// the draws
+    GaussianOfDraws(GaussianOfDraws),
+    /// regression: the network predicts a mean and a noise variance; mean over draws of the negative
+    /// log-likelihood
+    ExpectedGaussian,
+    /// regression: the same network; negative log-likelihood of the mixture of the draws
+    GaussianMixture,
+    /// regression: like `gaussian-mixture` with Student's t, which forgives outliers
+    StudentTMixture(StudentT),
+    /// regression: one quantile, by the pinball loss
+    QuantileMixture(Quantile),
+    /// regression: continuous ranked probability score of the ensemble of draws
+    Crps(EnsembleCrps),
+}
+
+impl ValueLoss {
+    /// The loss.
+    pub fn init(self) -> Result<Arc<dyn Loss<Target = Tensor<2>>>> {
+        Ok(match self {
+            Self::SquaredErrorOfMean => Arc::new(SquaredErrorOfMean),
+            Self::ExpectedSquaredError => Arc::new(ExpectedSquaredError),
+            Self::GaussianOfDraws(loss) => Arc::new(loss.checked()?),
+            Self::ExpectedGaussian => Arc::new(Expected(Gaussian)),
+            Self::GaussianMixture => Arc::new(Mixture::new(Gaussian).by_output()),
+            Self::StudentTMixture(student) => {
+                Arc::new(Mixture::new(student.checked()?).by_output())
+            }
+            Self::QuantileMixture(level) => Arc::new(Mixture::new(level.checked()?).by_output()),
+            Self::Crps(crps) => Arc::new(crps),
+        })
+    }
+}
+
+/// Any loss for classes.
+#[derive(Clone, Copy, Debug, Kinds, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum ClassLoss {
+    /// classification: mean over draws of the cross entropy
+    ExpectedCrossEntropy,
+    /// classification: cross entropy of the mean probabilities
+    CrossEntropyOfMean(Mixture<Categorical>),
+}
+
+impl ClassLoss {
+    /// The loss.
+    pub fn init(self) -> Result<Arc<dyn Loss<Target = Tensor<1, Int>>>> {
+        Ok(match self {
+            Self::ExpectedCrossEntropy => Arc::new(Expected(Categorical)),
+            Self::CrossEntropyOfMean(mixture) => Arc::new(mixture.checked()?),
+        })
+    }
+}
