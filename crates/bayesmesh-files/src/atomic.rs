@@ -59,7 +59,7 @@ impl AtomicFile {
         file.get_ref().sync_all()?;
         fs::rename(&self.temporary, &self.path)?;
         self.file = None;
-        sync_folder(&self.path)
+        sync_folder_of(&self.path)
     }
 
     /// Removes what killed processes have left under construction in a folder. Only for one who
@@ -107,10 +107,10 @@ impl Drop for AtomicFile {
     }
 }
 
-/// Makes a renaming last. Some network file systems cannot sync folders; they say so and are
-/// taken at their word that renaming lasts without.
+/// Makes a renaming to this path last. Some network file systems cannot sync folders; they say so
+/// and are taken at their word that renaming lasts without.
 #[cfg(unix)]
-fn sync_folder(path: &Path) -> io::Result<()> {
+pub fn sync_folder_of(path: &Path) -> io::Result<()> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -127,7 +127,7 @@ fn sync_folder(path: &Path) -> io::Result<()> {
 
 /// Elsewhere folders cannot be opened as files, and renaming is journalled.
 #[cfg(not(unix))]
-fn sync_folder(_: &Path) -> io::Result<()> {
+pub fn sync_folder_of(_: &Path) -> io::Result<()> {
     Ok(())
 }
 

@@ -81,6 +81,16 @@ pub enum FileError {
         path: PathBuf,
     },
 
+    /// Something of somebody else has a name that the program needs.
+    #[error(
+        "{}: this was not made by bayesmesh, which needs the name for a while. Move it, or choose \
+         another name for what is to be written; nothing was changed", path.display()
+    )]
+    NotOurs {
+        /// The path.
+        path: PathBuf,
+    },
+
     /// More than anybody can have meant.
     #[error(
         "{}: more than {most} bytes, which is too much for such a file. Check the path",

@@ -14,7 +14,7 @@ mod shown;
 pub mod testing;
 
 pub use append::AppendFile;
-pub use atomic::AtomicFile;
+pub use atomic::{AtomicFile, sync_folder_of};
 pub use error::FileError;
 pub use folder::{create_folder, create_folder_of};
 pub use input::{is_utf16, open_input, read_text};
