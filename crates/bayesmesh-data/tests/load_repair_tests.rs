@@ -201,7 +201,7 @@ fn errors_about_a_row_name_its_line() {
     assert_says(&time, &["line 50", "`timestamp`", "`yesterday`", "2019-01-31T14:15:00Z"]);
     let number = with("2019-01-03T00:00:00Z,many");
     assert_says(&number, &["line 50", "`load`", "`many`", "not a number", "missing"]);
-    assert_says(&with("2019-01-03T00:00:00Z"), &["line 50", "1 columns", "`load` is number 2"]);
+    assert_says(with("2019-01-03T00:00:00Z"), &["line 50", "1 columns", "`load` is number 2"]);
     // Blank lines count.
     let spaced = good.replacen("load\n", "load\n\n\n", 1) + "x,5\n";
     assert_says(error(spaced.as_bytes()), &["line 52"]);
