@@ -241,3 +241,30 @@ fn names_may_have_any_bytes_and_any_length() {
     assert_eq!(OsStr::from_bytes(long.as_bytes()).len(), 255);
     assert_eq!(scratch.names(""), ["a.csv", "b.csv"]);
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn predict_refuses_the_same_series() {
+    let scratch = two_series();
+    scratch.train("demo", &[], &["--out", "run"]).success();
+    let text = scratch.read("a.csv");
+    let row = text.lines().nth(5).unwrap();
+    let (time, load) = row.split_once(',').unwrap();
+    let with = |new: &str| text.replacen(row, new, 1);
+    scratch.write("large.csv", with(&format!("{time},1e39")));
+    scratch.write("open.csv", with(&format!("\"\u{1b}[2J{time},{load}")));
+    let wide: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    scratch.write("wide.csv", wide);
+    let cases: [(&str, &[&str]); 4] = [
+        ("large.csv", &["large.csv, line 6", "`1e39`"]),
+        ("open.csv", &["open.csv, line 6", "\\u{1b}[2J"]),
+        ("wide.csv", &["wide.csv", "UTF-16"]),
+        ("/dev/zero", &["/dev/zero", "is this a CSV file?"]),
+    ];
+    for (file, words) in cases {
+        let predict = scratch.run(&["predict", "run", file, "--out", "out.csv", "--json"]);
+        let error = refused(&predict, 3, words);
+        assert!(error.len() < 2000 && !error.contains('\u{1b}'), "{error}");
+    }
+    assert!(!scratch.path("out.csv").exists());
+}
