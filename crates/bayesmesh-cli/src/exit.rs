@@ -76,7 +76,11 @@ pub fn code(error: &anyhow::Error) -> u8 {
         } else if cause.is::<Usage>() || cause.is::<RecipeError>() {
             return 2;
         } else if let Some(error) = cause.downcast_ref::<LoadError>() {
-            return if matches!(error, LoadError::Setting(_)) { 2 } else { 3 };
+            return match error {
+                LoadError::Setting(_) => 2,
+                LoadError::Write(_) | LoadError::Busy { .. } => 4,
+                _ => 3,
+            };
         } else if let Some(error) = cause.downcast_ref::<Cifar10Error>() {
             return match error {
                 Cifar10Error::Setting(_) | Cifar10Error::Occupied { .. } => 2,

@@ -6,7 +6,8 @@ mod common;
 
 use std::process::Command;
 
-use bayesmesh_cli::recipe::Recipe;
+use bayesmesh::Length;
+use bayesmesh_cli::recipe::{Catalogue, Recipe};
 use common::{SMALL, Scratch};
 use serde_json::Value;
 
@@ -63,8 +64,9 @@ fn a_demo_needs_no_file_and_leaves_a_run() {
         serde_json::from_str(&scratch.read("runs/demo/evaluation.json")).unwrap();
     assert_eq!(evaluation["test"], result["test"]);
 
-    let recipe = Recipe::load(&scratch.path("runs/demo/recipe.toml"), &[]).unwrap();
-    assert_eq!(recipe.train.steps, Some(40));
+    let recipe =
+        Recipe::load(&Catalogue::builtin(), &scratch.path("runs/demo/recipe.toml"), &[]).unwrap();
+    assert_eq!(recipe.length, Length::Steps(40));
     let again = ["train", "runs/demo/recipe.toml", "--out", "again", "--ranks", "2", "--json"];
     assert_eq!(scratch.run(&again).digest(), digest);
     assert_eq!(scratch.read("again/recipe.toml"), scratch.read("runs/demo/recipe.toml"));

@@ -1,6 +1,6 @@
 //! Images as a data set: what is served, and what is refused.
 
-mod cifar10_support;
+mod common;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,9 +11,10 @@ use bayesmesh_data::cifar10::{
     CLASSES, Cifar10, Cifar10Error, Corruption, IMAGE_BYTES, Images, Normalisation, RECORD_BYTES,
     verify,
 };
+use bayesmesh_files::testing::Scratch;
 use bayesmesh_kernels::stream::{Purpose, Stream};
 use burn::tensor::{Device, Tensor};
-use cifar10_support::{Scratch, assert_says, real};
+use common::{assert_says, real, synthetic};
 
 fn values(tensor: Tensor<4>) -> Vec<f32> {
     tensor.try_into_vec_as::<f32>().unwrap()
@@ -30,7 +31,7 @@ fn numbers(images: &Images) -> Vec<usize> {
 #[test]
 fn a_stand_in_comes_back_from_its_files() {
     let scratch = Scratch::new();
-    let folder = scratch.synthetic("data/cifar10", 30);
+    let folder = synthetic(scratch.path().join("data/cifar10"), 30);
     let (files, memory) = (Cifar10::open(&folder).unwrap(), Cifar10::synthetic(30, 7).unwrap());
     assert!(files.is_synthetic() && memory.is_synthetic());
     let (train, expected) = (files.train(None).unwrap(), memory.train(None).unwrap());
@@ -45,16 +46,22 @@ fn a_stand_in_comes_back_from_its_files() {
     assert!((0..30).all(|row| test.raw(row).0 != train.raw(row).0));
 
     // The canonical archive has its files in a folder.
-    fs::create_dir(scratch.path("outer")).unwrap();
-    fs::rename(&folder, scratch.path("outer/cifar-10-batches-bin")).unwrap();
-    assert_eq!(Cifar10::open(scratch.path("outer")).unwrap().train(None).unwrap().len(), 150);
-    assert_says(verify(scratch.path("outer")).unwrap_err(), &["data_batch_1.bin", "30730000"]);
+    fs::create_dir(scratch.path().join("outer")).unwrap();
+    fs::rename(&folder, scratch.path().join("outer/cifar-10-batches-bin")).unwrap();
+    assert_eq!(
+        Cifar10::open(scratch.path().join("outer")).unwrap().train(None).unwrap().len(),
+        150
+    );
+    assert_says(
+        verify(scratch.path().join("outer")).unwrap_err(),
+        &["data_batch_1.bin", "30730000"],
+    );
 }
 
 #[test]
 fn a_stand_in_can_be_learned() {
-    // By the mean of each channel alone, the nearest class is found more often than by chance (10 %)
-    // and not always: the stripes are left to learn.
+    // By the mean of each channel alone, the nearest class is found more often than by chance
+    // (10 %) and not always: the stripes are left to learn.
     let cifar = Cifar10::synthetic(400, 3).unwrap();
     let means = |images: &Images, row: usize| -> [f64; 3] {
         let (image, _) = images.raw(row);
@@ -225,15 +232,15 @@ fn corruptions_are_seeded_and_grow() {
 #[test]
 fn bad_files_are_refused_with_their_names() {
     let scratch = Scratch::new();
-    let folder = scratch.synthetic("data", 20);
+    let folder = synthetic(scratch.path().join("data"), 20);
     let error = |folder: &std::path::Path| Cifar10::open(folder).unwrap_err();
 
-    let none = error(&scratch.path("none"));
+    let none = error(&scratch.path().join("none"));
     assert_says(&none, &["none: no such folder", "bayesmesh data fetch cifar10"]);
-    fs::write(scratch.path("file"), "").unwrap();
-    assert_says(error(&scratch.path("file")), &["file", "needs a folder"]);
-    fs::create_dir(scratch.path("empty")).unwrap();
-    let empty = error(&scratch.path("empty"));
+    fs::write(scratch.path().join("file"), "").unwrap();
+    assert_says(error(&scratch.path().join("file")), &["file", "needs a folder"]);
+    fs::create_dir(scratch.path().join("empty")).unwrap();
+    let empty = error(&scratch.path().join("empty"));
     assert_says(&empty, &["data_batch_1.bin: no such file", "bayesmesh data fetch cifar10"]);
 
     let file = folder.join("data_batch_3.bin");
@@ -272,7 +279,7 @@ fn bad_files_are_refused_with_their_names() {
 
 #[test]
 fn the_photographs() {
-    let Some(folder) = real() else { return };
+    let Some(folder) = real("cifar10") else { return };
     verify(&folder).unwrap();
     let cifar = Cifar10::open(&folder).unwrap();
     assert!(!cifar.is_synthetic());

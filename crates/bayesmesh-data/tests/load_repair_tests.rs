@@ -1,9 +1,10 @@
 //! Every repair of a load file and every error about one.
 
-mod load_support;
+mod common;
 
-use bayesmesh_data::load::{LoadError, RepairKind, read};
-use load_support::{NEW_YEAR_2019, assert_contains, parse, stamp, try_parse};
+use bayesmesh_data::load::{LoadError, RepairKind, format_time, read};
+use bayesmesh_files::FileError;
+use common::{NEW_YEAR_2019, assert_says, parse, try_parse};
 
 fn error(text: &[u8]) -> String {
     try_parse(text).expect_err("this file is wrong").to_string()
@@ -14,7 +15,7 @@ fn plain(step: i64, values: &[Option<f64>]) -> String {
     let mut text = String::from("timestamp,load\n");
     for (i, value) in values.iter().enumerate() {
         if let Some(value) = value {
-            let time = stamp(NEW_YEAR_2019 + i as i64 * step);
+            let time = format_time(NEW_YEAR_2019 + i as i64 * step);
             text.push_str(&format!("{time},{value}\n"));
         }
     }
@@ -90,8 +91,8 @@ fn gaps_of_four_steps_are_interpolated_and_of_five_are_not() {
 fn a_gap_that_no_rule_fills_is_an_error_with_its_range() {
     let mut values = smooth_days(10, 24);
     values[48..48 + 37].fill(None);
-    assert_contains(
-        &error(plain(3600, &values).as_bytes()),
+    assert_says(
+        error(plain(3600, &values).as_bytes()),
         &[
             "some.csv",
             "2019-01-03T00:00:00Z to 2019-01-04T12:00:00Z (37.0 hours)",
@@ -103,11 +104,11 @@ fn a_gap_that_no_rule_fills_is_an_error_with_its_range() {
     let mut values = smooth_days(2, 24);
     values.truncate(36);
     values[12..18].fill(None);
-    assert_contains(&error(plain(3600, &values).as_bytes()), &["neither a week nor a day"]);
+    assert_says(error(plain(3600, &values).as_bytes()), &["neither a week nor a day"]);
     // A stray row of another century does not take memory for everything between.
     let mut text = plain(3600, &smooth_days(2, 24));
     text.push_str("9000-01-01T00:00:00Z,50000\n");
-    assert_contains(&error(text.as_bytes()), &["2019-01-03T00:00:00Z"]);
+    assert_says(error(text.as_bytes()), &["2019-01-03T00:00:00Z"]);
 }
 
 #[test]
@@ -137,7 +138,7 @@ fn a_dip_at_the_clock_change_is_called_that() {
     let (_, report) = parse(&plain(900, &values));
     assert_eq!(report.count(RepairKind::ClockChange), 1);
     assert_eq!(report.count(RepairKind::Outlier), 0);
-    assert_contains(&report.to_string(), &["2019-03-31T00:45:00Z", "clock change"]);
+    assert_says(report, &["2019-03-31T00:45:00Z", "clock change"]);
 }
 
 #[test]
@@ -147,7 +148,7 @@ fn the_report_lists_a_bounded_number_of_events_and_counts_all() {
     let (_, report) = parse(&plain(900, &values));
     assert_eq!(report.count(RepairKind::ShortGap), 59);
     assert_eq!(report.events.len(), 20);
-    assert_contains(&report.to_string(), &["59 × missing value", "… and 39 more"]);
+    assert_says(report, &["59 × missing value", "… and 39 more"]);
 }
 
 #[test]
@@ -162,34 +163,34 @@ fn a_row_between_the_steps_is_dropped_and_a_mixture_is_an_error() {
     for hour in 0..48 {
         text.push_str(&format!(
             "{},50000\n",
-            stamp(NEW_YEAR_2019 + 5 * 86_400 + hour * 3600 + 1200)
+            format_time(NEW_YEAR_2019 + 5 * 86_400 + hour * 3600 + 1200)
         ));
     }
-    assert_contains(&error(text.as_bytes()), &["48 of 168 rows", "mixes resolutions"]);
+    assert_says(error(text.as_bytes()), &["48 of 168 rows", "mixes resolutions"]);
 }
 
 #[test]
 fn errors_about_the_file() {
     let missing = read("no/such/file.csv").unwrap_err();
-    assert!(matches!(missing, LoadError::NotFound { .. }));
-    assert_contains(&missing.to_string(), &["no/such/file.csv", "no such file", "data.path"]);
+    assert!(matches!(missing, LoadError::Read(FileError::Missing { .. })));
+    assert_says(missing, &["no/such/file.csv", "no such file", "Check the path"]);
     let folder = read(env!("CARGO_MANIFEST_DIR")).unwrap_err();
-    assert!(matches!(folder, LoadError::Folder { .. }));
-    assert_contains(&folder.to_string(), &["folder", "CSV"]);
-    assert_contains(&error(b""), &["some.csv", "empty"]);
-    assert_contains(&error(b"\n\n  \n"), &["empty"]);
-    assert_contains(&error(b"timestamp,load\n"), &["only a header"]);
-    assert_contains(
-        &error(b"when,much\n2019-01-01,5\n"),
+    assert!(matches!(folder, LoadError::Read(FileError::IsAFolder { .. })));
+    assert_says(folder, &["folder", "Name a file in it"]);
+    assert_says(error(b""), &["some.csv", "empty"]);
+    assert_says(error(b"\n\n  \n"), &["empty"]);
+    assert_says(error(b"timestamp,load\n"), &["only a header"]);
+    assert_says(
+        error(b"when,much\n2019-01-01,5\n"),
         &["when,much", "Open Power System Data", "ENTSO-E", "SMARD", "de.csv", "timestamp"],
     );
-    assert_contains(
-        &error(b"Datum von;Gesamt (Netzlast) [MWh] Originalaufl\xf6sungen\n"),
+    assert_says(
+        error(b"Datum von;Gesamt (Netzlast) [MWh] Originalaufl\xf6sungen\n"),
         &["line 1", "UTF-8", "iconv"],
     );
     let mut latin = plain(3600, &smooth_days(2, 24)).into_bytes();
     latin.extend(b"2019-01-03T00:00:00Z,\xe4\n");
-    assert_contains(&error(&latin), &["line 50", "UTF-8"]);
+    assert_says(error(&latin), &["line 50", "UTF-8"]);
 }
 
 #[test]
@@ -197,28 +198,28 @@ fn errors_about_a_row_name_its_line() {
     let good = plain(3600, &smooth_days(2, 24));
     let with = |row: &str| error(format!("{good}{row}\n").as_bytes());
     let time = with("yesterday,5");
-    assert_contains(&time, &["line 50", "`timestamp`", "`yesterday`", "2019-01-31T14:15:00Z"]);
+    assert_says(&time, &["line 50", "`timestamp`", "`yesterday`", "2019-01-31T14:15:00Z"]);
     let number = with("2019-01-03T00:00:00Z,many");
-    assert_contains(&number, &["line 50", "`load`", "`many`", "not a number", "missing"]);
-    assert_contains(&with("2019-01-03T00:00:00Z"), &["line 50", "1 columns", "`load` is number 2"]);
+    assert_says(&number, &["line 50", "`load`", "`many`", "not a number", "missing"]);
+    assert_says(with("2019-01-03T00:00:00Z"), &["line 50", "1 columns", "`load` is number 2"]);
     // Blank lines count.
     let spaced = good.replacen("load\n", "load\n\n\n", 1) + "x,5\n";
-    assert_contains(&error(spaced.as_bytes()), &["line 52"]);
+    assert_says(error(spaced.as_bytes()), &["line 52"]);
 }
 
 #[test]
 fn errors_about_the_whole() {
     let few = plain(3600, &smooth_days(1, 23));
-    assert_contains(&error(few.as_bytes()), &["23 values", "`load`", "24 are needed"]);
+    assert_says(error(few.as_bytes()), &["23 values", "`load`", "24 are needed"]);
     let empty = "timestamp,load\n".to_owned()
-        + &(0..60).map(|i| format!("{},\n", stamp(i * 900))).collect::<String>();
-    assert_contains(&error(empty.as_bytes()), &["0 values", "`load`", "filled"]);
+        + &(0..60).map(|i| format!("{},\n", format_time(i * 900))).collect::<String>();
+    assert_says(error(empty.as_bytes()), &["0 values", "`load`", "filled"]);
     let daily = plain(86_400, &smooth_days(2, 24));
-    assert_contains(&error(daily.as_bytes()), &["86400 seconds", "15 min"]);
+    assert_says(error(daily.as_bytes()), &["86400 seconds", "15 min"]);
     let header = "\"MTU (UTC)\",\"Area\",\"Actual Total Load (MW)\"\n";
     let areas = format!(
         "{header}\"01/01/2025 00:00 - 01/01/2025 00:15\",\"DE\",\"5\"\n\
          \"01/01/2025 00:00 - 01/01/2025 00:15\",\"FR\",\"6\"\n"
     );
-    assert_contains(&error(areas.as_bytes()), &["line 3", "`FR`", "`DE`", "one area"]);
+    assert_says(error(areas.as_bytes()), &["line 3", "`FR`", "`DE`", "one area"]);
 }

@@ -2,12 +2,14 @@
 //!
 //! The loads in `tests/fixtures/` are [`mw`] of the row's index, written in each format.
 
-mod load_support;
+mod common;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use bayesmesh_data::load::{Format, LoadSeries, RepairKind, RepairReport, read, split};
-use load_support::{NEW_YEAR_2019, assert_contains, parse, stamp};
+use bayesmesh_data::load::{
+    Format, LoadSeries, RepairKind, RepairReport, format_time, read, split,
+};
+use common::{NEW_YEAR_2019, assert_says, parse, real};
 
 fn mw(i: usize) -> f32 {
     let i = i as f64;
@@ -156,7 +158,7 @@ fn plain_file_out_of_order_with_duplicates() {
     let zero = report.events.iter().find(|e| e.kind == RepairKind::NotPositive).unwrap();
     assert_eq!((zero.old, zero.new), (Some(0.0), Some((mw(32) + mw(34)) / 2.0)));
     let text = report.to_string();
-    assert_contains(
+    assert_says(
         &text,
         &["taken as UTC", "1 × row out of order", "2020-06-01T14:00:00Z  47,000 -> 48,310 MW"],
     );
@@ -173,27 +175,14 @@ fn offsets_are_honoured() {
     assert!(report.is_clean() && !report.assumed_utc);
 }
 
-/// The folder of the real data, if it is there.
-fn data_folder() -> Option<PathBuf> {
-    let folder = std::env::var_os("BAYESMESH_DATA").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-        PathBuf::from,
-    );
-    folder.is_dir().then_some(folder)
-}
-
 #[test]
 fn the_real_german_load() {
-    let file = data_folder().map(|folder| folder.join("load/entsoe_de_load_15min.csv"));
-    let Some(file) = file.filter(|file| file.is_file()) else {
-        eprintln!("skipped: no load/entsoe_de_load_15min.csv in ../shared/data or BAYESMESH_DATA");
-        return;
-    };
+    let Some(file) = real("load/entsoe_de_load_15min.csv") else { return };
     let (series, report) = read(&file).unwrap_or_else(|e| panic!("{e}"));
     // 2014-12-31T23:00:00Z.
     assert_eq!((series.start, series.step_seconds, series.len()), (1_420_066_800, 900, 175_296));
     let found: Vec<(String, RepairKind)> =
-        report.events.iter().map(|event| (stamp(event.time), event.kind)).collect();
+        report.events.iter().map(|event| (format_time(event.time), event.kind)).collect();
     let expected = [
         ("2015-03-29T00:45:00Z", RepairKind::ClockChange),
         ("2015-04-21T21:15:00Z", RepairKind::Outlier),

@@ -1,11 +1,12 @@
 //! Files that appear complete or not at all.
 
-use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::hidden_name;
 
 /// Marks files under construction; see [`AtomicFile::clean`].
 const SUFFIX: &str = ".bayesmesh-tmp";
@@ -34,10 +35,8 @@ impl AtomicFile {
         }
         let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let mut hidden = OsString::from(".");
-        hidden.push(name);
-        hidden.push(format!(".{}-{count}{SUFFIX}", process::id()));
-        let temporary = path.with_file_name(hidden);
+        let suffix = format!(".{}-{count}{SUFFIX}", process::id());
+        let temporary = path.with_file_name(hidden_name(name, &suffix));
         let file = OpenOptions::new().write(true).create_new(true).open(&temporary)?;
         Ok(Self {
             path: path.to_path_buf(),
@@ -60,7 +59,7 @@ impl AtomicFile {
         file.get_ref().sync_all()?;
         fs::rename(&self.temporary, &self.path)?;
         self.file = None;
-        sync_folder(&self.path)
+        sync_folder_of(&self.path)
     }
 
     /// Removes what killed processes have left under construction in a folder. Only for one who
@@ -108,10 +107,10 @@ impl Drop for AtomicFile {
     }
 }
 
-/// Makes a renaming last. Some network file systems cannot sync folders; they say so and are
-/// taken at their word that renaming lasts without.
+/// Makes a renaming to this path last. Some network file systems cannot sync folders; they say so
+/// and are taken at their word that renaming lasts without.
 #[cfg(unix)]
-fn sync_folder(path: &Path) -> io::Result<()> {
+pub fn sync_folder_of(path: &Path) -> io::Result<()> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -128,6 +127,21 @@ fn sync_folder(path: &Path) -> io::Result<()> {
 
 /// Elsewhere folders cannot be opened as files, and renaming is journalled.
 #[cfg(not(unix))]
-fn sync_folder(_: &Path) -> io::Result<()> {
+pub fn sync_folder_of(_: &Path) -> io::Result<()> {
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Scratch;
+
+    #[test]
+    fn the_longest_name_can_be_written() {
+        let scratch = Scratch::new();
+        let name = "ä".repeat(127) + "x";
+        assert_eq!(name.len(), 255);
+        AtomicFile::write(scratch.path().join(&name), "text").unwrap();
+        assert_eq!(scratch.names(), [name]);
+    }
 }

@@ -72,10 +72,49 @@ pub enum FileError {
     },
 
     /// A link is where a file of the program should be.
-    #[error("{}: this is a link, and what it points to would be overwritten. Remove it", path.display())]
+    #[error(
+        "{}: this is a link, and what it points to would be overwritten. Remove it",
+        path.display()
+    )]
     Link {
         /// The path.
         path: PathBuf,
+    },
+
+    /// Something of somebody else has a name that the program needs.
+    #[error(
+        "{}: this was not made by bayesmesh, which needs the name for a while. Move it, or choose \
+         another name for what is to be written; nothing was changed", path.display()
+    )]
+    NotOurs {
+        /// The path.
+        path: PathBuf,
+    },
+
+    /// More than anybody can have meant.
+    #[error(
+        "{}: more than {most} bytes, which is too much for such a file. Check the path",
+        path.display()
+    )]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// As much would have been read.
+        most: u64,
+    },
+
+    /// Bytes that are not UTF-8.
+    #[error(
+        "{}, line {line}: not UTF-8 text. Save the file as UTF-8, for example with `iconv -f {} -t \
+         UTF-8`", path.display(), if *utf16 { "UTF-16" } else { "LATIN1" }
+    )]
+    NotText {
+        /// The file.
+        path: PathBuf,
+        /// Line, counted from one.
+        line: usize,
+        /// Whether it looks like UTF-16.
+        utf16: bool,
     },
 
     /// Anything else.

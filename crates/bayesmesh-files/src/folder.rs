@@ -15,3 +15,11 @@ pub fn create_folder(path: impl AsRef<Path>) -> Result<(), FileError> {
         _ => FileError::new(path, "create", &error),
     })
 }
+
+/// Makes the folder that a file will be in, unless it is there.
+pub fn create_folder_of(file: impl AsRef<Path>) -> Result<(), FileError> {
+    match file.as_ref().parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => create_folder(parent),
+        _ => Ok(()),
+    }
+}

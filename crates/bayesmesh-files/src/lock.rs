@@ -6,7 +6,10 @@ use std::path::Path;
 
 use thiserror::Error;
 
-use crate::FileError;
+use crate::{FileError, shown};
+
+/// No owner notes more bytes than this of itself.
+const NOTED: u64 = 1000;
 
 /// A file that only one program can hold. The operating system lets go of it with the process,
 /// however that ends; the file stays.
@@ -50,9 +53,10 @@ impl Lock {
             Err(TryLockError::WouldBlock) => {
                 let mut noted = String::new();
                 // Only to say who it is; the owner may not have noted it yet, or keep it to itself.
-                let known = file.read_to_string(&mut noted).is_ok() && !noted.trim().is_empty();
+                let read = file.take(NOTED).read_to_string(&mut noted);
+                let known = read.is_ok() && !noted.trim().is_empty();
                 let owner = if known { noted.trim() } else { "unknown" };
-                return Err(LockError::Busy { owner: owner.to_owned() });
+                return Err(LockError::Busy { owner: shown(owner) });
             }
         };
         file.set_len(0).and_then(|()| writeln!(file, "{owner}")).map_err(io)?;

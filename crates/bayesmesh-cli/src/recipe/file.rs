@@ -4,6 +4,8 @@ use std::fs;
 use std::io::{self, ErrorKind, Read as _};
 use std::path::Path;
 
+use bayesmesh_files::open_input;
+
 use super::error::RecipeError;
 use super::suggest::nearest;
 use crate::say::say;
@@ -33,26 +35,17 @@ pub(super) fn read(path: &Path) -> Result<String, RecipeError> {
 /// The bytes of a file, of which a recipe has few.
 fn read_limited(path: &Path) -> io::Result<Vec<u8>> {
     const MOST: u64 = 1 << 20;
-    if is_pipe(path) {
-        say!("waiting for the recipe from the pipe {}", path.display());
-    }
+    // What it refuses, the system refuses too, and says why.
+    let file = match open_input(path, &mut |words| say!("{words}")) {
+        Ok(file) => file,
+        Err(_) => fs::File::open(path)?,
+    };
     let mut bytes = Vec::new();
-    fs::File::open(path)?.take(MOST + 1).read_to_end(&mut bytes)?;
+    file.take(MOST + 1).read_to_end(&mut bytes)?;
     match bytes.len() as u64 > MOST {
         true => Err(io::Error::other("it has more than 1 MiB, which no recipe needs")),
         false => Ok(bytes),
     }
-}
-
-#[cfg(unix)]
-fn is_pipe(path: &Path) -> bool {
-    use std::os::unix::fs::FileTypeExt as _;
-    fs::metadata(path).is_ok_and(|about| about.file_type().is_fifo())
-}
-
-#[cfg(not(unix))]
-fn is_pipe(_: &Path) -> bool {
-    false
 }
 
 fn reason(path: &Path, error: &io::Error) -> String {

@@ -9,7 +9,7 @@ use super::files::{IMAGE_BYTES, RECORD_BYTES, SIDE};
 /// 2019), which go by the same names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Corruption {
-    /// Independent normal noise with deviation 0.04, 0.06, 0.08, 0.09, 0.10 of the range of a pixel.
+    /// Independent normal noise with deviation 0.04, 0.06, 0.08, 0.09, 0.10 of a pixel's range.
     GaussianNoise,
     /// The mean over neighbours weighted by a Gaussian of 0.4, 0.6, 0.7, 0.8, 1.0 pixels; pixels at
     /// the edge go on beyond it.

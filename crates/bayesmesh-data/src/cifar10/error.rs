@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use bayesmesh_files::FileError;
 
 use super::files::RECORD_BYTES;
+use crate::fetch::FetchError;
 
 /// Error of reading, making or installing CIFAR-10.
 #[derive(Debug, thiserror::Error)]
@@ -33,8 +34,8 @@ pub enum Cifar10Error {
 
     /// A file is too short or too long.
     #[error(
-        "{}: {found} bytes instead of {} ({images} images of {RECORD_BYTES} bytes), the file is {}. \
-         Remove its folder and get the data again with `bayesmesh data fetch cifar10`",
+        "{}: {found} bytes instead of {} ({images} images of {RECORD_BYTES} bytes), the file is \
+         {}. Remove its folder and get the data again with `bayesmesh data fetch cifar10`",
         file.display(), images * RECORD_BYTES,
         if *found < (images * RECORD_BYTES) as u64 { "cut off" } else { "too long" }
     )]
@@ -88,8 +89,8 @@ pub enum Cifar10Error {
 
     /// There is something else where the data should go.
     #[error(
-        "{}: this folder is not empty and is not a good copy of CIFAR-10 ({problem}). Remove it, or \
-         choose another one with --out; nothing was changed",
+        "{}: this folder is not empty and is not a good copy of CIFAR-10 ({problem}). Remove it, \
+         or choose another one with --out; nothing was changed",
         folder.display()
     )]
     Occupied {
@@ -134,5 +135,18 @@ impl Cifar10Error {
     pub(super) fn write(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();
         move |error| Self::Write(FileError::new(path, "write", &error))
+    }
+}
+
+impl From<FetchError> for Cifar10Error {
+    fn from(error: FetchError) -> Self {
+        match error {
+            FetchError::Setting(problem) => {
+                Self::Setting(format!("{problem}. Choose another one, for example data/cifar10"))
+            }
+            FetchError::Busy { target } => Self::Busy { folder: target },
+            FetchError::Download(problem) => Self::Download(problem),
+            FetchError::Write(error) => Self::Write(error),
+        }
     }
 }

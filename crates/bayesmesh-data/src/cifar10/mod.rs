@@ -7,8 +7,8 @@
 //! those it has learned from.
 //!
 //! [`install`] brings the files to a folder, checked by SHA-256 and never half of them; [`verify`]
-//! checks them again. [`write_synthetic`] and [`Cifar10::synthetic`] make images that can be learned
-//! from without any download.
+//! checks them again. [`write_synthetic`] and [`Cifar10::synthetic`] make images that can be
+//! learned from without any download.
 //!
 //! # The files
 //!
@@ -44,6 +44,8 @@ pub use edition::{Edition, verify};
 pub use error::Cifar10Error;
 pub use files::{CHANNELS, CLASSES, Cifar10, FILES, IMAGE_BYTES, RECORD_BYTES, SIDE};
 pub use images::Images;
-pub use install::{Installed, Source, install, install_edition};
+pub use install::{Installed, install, install_edition};
 pub use normalisation::Normalisation;
 pub use synth::write_synthetic;
+
+pub use crate::fetch::Source;

@@ -1,6 +1,6 @@
 //! Images and labels as they lie in files.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -62,15 +62,19 @@ impl Records {
 
 /// Opens a file of which the operating system knows the length.
 pub(super) fn open(path: &Path) -> Result<(File, u64), Cifar10Error> {
-    let file = File::open(path).map_err(|error| match error.kind() {
+    let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => Cifar10Error::Missing { file: path.into() },
         _ => Cifar10Error::read(path)(error),
-    })?;
-    let found = file.metadata().map_err(Cifar10Error::read(path))?;
+    };
+    // Before it is opened: opening a pipe would wait for somebody who writes to it.
+    let found = fs::metadata(path).map_err(failed)?;
     if found.is_dir() {
-        return Err(Cifar10Error::read(path)(io::ErrorKind::IsADirectory.into()));
+        return Err(failed(io::ErrorKind::IsADirectory.into()));
     }
-    Ok((file, found.len()))
+    if !found.is_file() {
+        return Err(failed(io::Error::other("this is a pipe or a device, and not a file")));
+    }
+    Ok((File::open(path).map_err(failed)?, found.len()))
 }
 
 fn map(path: &Path, images: usize) -> Result<Mmap, Cifar10Error> {

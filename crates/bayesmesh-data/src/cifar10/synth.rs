@@ -1,26 +1,27 @@
 //! Images that can be learned from without a download.
 //!
-//! Image `n` is of class `n mod 10`. A class has a colour and the direction of its stripes, of which
-//! there are five: two classes share each. Phase, distance and contrast of the stripes, the
+//! Image `n` is of class `n mod 10`. A class has a colour and the direction of its stripes, of
+//! which there are five: two classes share each. Phase, distance and contrast of the stripes, the
 //! brightness and noise on every pixel are random. The brightness hides most of the colour, and a
 //! random phase leaves nothing in the mean image: a network must look at shapes, which even a small
 //! one learns in a minute. Only additions, multiplications, divisions and [`Stream`]s are used: a
 //! seed gives the same bytes on every machine.
 
-use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use bayesmesh_files::AtomicFile;
+use bayesmesh_files::{AtomicFile, read_text};
 use bayesmesh_kernels::stream::{Purpose, Stream};
 
 use super::edition::Edition;
 use super::error::Cifar10Error;
 use super::files::{CLASSES, FILES, IMAGE_BYTES, RECORD_BYTES, SIDE};
-use super::install::Staging;
+use super::install::stage;
 
 /// The file that says that a folder holds a stand-in, and how many images a file of it has.
 const MARKER: &str = "synthetic.txt";
+/// It has a few lines only.
+const LONGEST_MARKER: u64 = 1 << 16;
 
 /// Directions of the stripes: cosine and sine of 0°, 36°, 72°, 108°, 144°.
 const DIRECTIONS: [[f32; 2]; 5] = [
@@ -73,20 +74,22 @@ pub(super) fn records(numbers: Range<usize>, seed: u64) -> Vec<u8> {
     out
 }
 
-/// Writes a stand-in for CIFAR-10: six files of `images_per_file` images in the canonical layout, and
-/// a file that says that they are not the photographs. The folder must be new or empty, and appears
-/// complete or not at all.
+/// Writes a stand-in for CIFAR-10: six files of `images_per_file` images in the canonical layout,
+/// and a file that says that they are not the photographs. The folder must be new or empty, and
+/// appears complete or not at all.
 pub fn write_synthetic(
     folder: impl AsRef<Path>,
     images_per_file: usize,
     seed: u64,
 ) -> Result<(), Cifar10Error> {
     check(images_per_file)?;
-    let staging = Staging::new(folder.as_ref())?;
-    let batches = staging.batches()?;
+    let folder = folder.as_ref();
+    let staging = stage(folder)?;
+    let batches = staging.contents()?;
     let write = |name: &str, bytes: &[u8]| {
-        let file = batches.join(name);
-        AtomicFile::write(&file, bytes).map_err(Cifar10Error::write(file))
+        // An error names the file that will be, not the hidden one that it is until then.
+        let written = AtomicFile::write(batches.join(name), bytes);
+        written.map_err(Cifar10Error::write(folder.join(name)))
     };
     for (i, name) in FILES.iter().enumerate() {
         write(name, &records(i * images_per_file..(i + 1) * images_per_file, seed))?;
@@ -96,7 +99,7 @@ pub fn write_synthetic(
          images_per_file = {images_per_file}\nseed = {seed}\n"
     );
     write(MARKER, marker.as_bytes())?;
-    staging.commit()
+    Ok(staging.commit_contents()?)
 }
 
 /// Refuses a number of images that the files cannot have.
@@ -114,7 +117,7 @@ pub(super) fn images_per_file(folder: &Path) -> Result<Option<usize>, Cifar10Err
     if !file.exists() {
         return Ok(None);
     }
-    let text = fs::read_to_string(&file).map_err(Cifar10Error::read(&file))?;
+    let text = read_text(&file, LONGEST_MARKER, &mut |_| {}).map_err(Cifar10Error::Read)?;
     let count = text.lines().find_map(|line| line.strip_prefix("images_per_file = "));
     match count.and_then(|count| count.parse().ok()) {
         Some(count) if check(count).is_ok() => Ok(Some(count)),

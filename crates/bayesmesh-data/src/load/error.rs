@@ -2,33 +2,51 @@
 
 use std::path::PathBuf;
 
+use bayesmesh_files::FileError;
+
 use super::format::KNOWN_FORMATS;
 use super::time::utc;
+use crate::fetch::FetchError;
 
 /// Error of reading, splitting, normalising or making a load series.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// There is no such file.
-    #[error("{}: no such file. Check the path (`data.path` in a recipe)", file.display())]
-    NotFound {
-        /// The path as given.
+    /// The file cannot be read.
+    #[error("{0}")]
+    Read(FileError),
+
+    /// A file cannot be written.
+    #[error("{0}")]
+    Write(FileError),
+
+    /// Another process is writing the same file.
+    #[error("{}: another process is fetching this. Wait until it is done", file.display())]
+    Busy {
+        /// The file.
         file: PathBuf,
     },
 
-    /// The path is a folder.
-    #[error("{}: this is a folder. Name the CSV file in it", file.display())]
-    Folder {
-        /// The path as given.
-        file: PathBuf,
-    },
+    /// The source could not be reached.
+    #[error("{0}. Or download the file elsewhere and use --from FILE")]
+    Download(String),
 
-    /// The file could not be read or written.
-    #[error("{}: {source}", file.display())]
-    Io {
+    /// What was downloaded cannot be used.
+    #[error("{0}. This is what was downloaded; what has arrived was removed")]
+    Downloaded(Box<LoadError>),
+
+    /// A line that no series has.
+    #[error(
+        "{}: line {line} is longer than {most} bytes; is this a CSV file? If it is, a quote may \
+         not be closed: look for `\"` in this line",
+        file.display()
+    )]
+    LongLine {
         /// The path as given.
         file: PathBuf,
-        /// What the operating system says.
-        source: std::io::Error,
+        /// Line, counted from one.
+        line: u64,
+        /// As long lines may be.
+        most: usize,
     },
 
     /// The file has no content.
@@ -82,6 +100,28 @@ pub enum LoadError {
         file: PathBuf,
         /// Line, counted from one.
         line: u64,
+    },
+
+    /// Text in another encoding.
+    #[error(
+        "{}: this is UTF-16 text. Save the file as UTF-8, for example with \
+         `iconv -f UTF-16 -t UTF-8`",
+        file.display()
+    )]
+    Utf16 {
+        /// The path as given.
+        file: PathBuf,
+    },
+
+    /// The rows cannot be told apart.
+    #[error("{}, line {line}: {problem}", file.display())]
+    Csv {
+        /// The path as given.
+        file: PathBuf,
+        /// Line, counted from one.
+        line: u64,
+        /// What the reader of CSV says.
+        problem: String,
     },
 
     /// A row ends before the column that is needed.
@@ -139,6 +179,27 @@ pub enum LoadError {
         value: String,
         /// How numbers are written in this file.
         hint: &'static str,
+    },
+
+    /// A load that single precision cannot hold.
+    #[error(
+        "{}, line {line}, column `{column}`: `{value}` is larger than a load can be ({most:.1e} \
+         {}). Correct it, or empty the cell to have it treated as missing",
+        file.display(), if *energy { "MWh" } else { "MW" }
+    )]
+    TooLarge {
+        /// The path as given.
+        file: PathBuf,
+        /// Line, counted from one.
+        line: u64,
+        /// Name of the column.
+        column: String,
+        /// What stands there.
+        value: String,
+        /// The largest load.
+        most: f64,
+        /// Whether loads are energies.
+        energy: bool,
     },
 
     /// Rows of more than one area.
@@ -243,4 +304,17 @@ pub enum LoadError {
     /// A setting of the generator, or a series to write, is out of range.
     #[error("{0}")]
     Setting(String),
+}
+
+impl From<FetchError> for LoadError {
+    fn from(error: FetchError) -> Self {
+        match error {
+            FetchError::Setting(problem) => {
+                Self::Setting(format!("{problem}. Choose another one, for example data/load.csv"))
+            }
+            FetchError::Busy { target } => Self::Busy { file: target },
+            FetchError::Download(problem) => Self::Download(problem),
+            FetchError::Write(error) => Self::Write(error),
+        }
+    }
 }

