@@ -360,7 +360,7 @@ impl Rows for Counted {
         unreachable!("threads do not send batches")
     }
 
-    fn unpack(_words: &mut &[f32], _device: &Device) -> Self {
+    fn unpack(_words: &mut &[f32], _device: &Device) -> bayesmesh::Result<Self> {
         unreachable!("threads do not send batches")
     }
 }

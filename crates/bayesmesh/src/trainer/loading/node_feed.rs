@@ -44,7 +44,7 @@ impl<'a, D: Dataset> NodeFeed<'a, D> {
         })?;
         Ok(match own {
             Some(loaded) => (loaded.input, loaded.target),
-            None => self.unpack(&words),
+            None => self.unpack(&words)?,
         })
     }
 
@@ -52,14 +52,14 @@ impl<'a, D: Dataset> NodeFeed<'a, D> {
     fn in_parts(&self, shared: &NodeShared, step: usize) -> Result<(D::Input, D::Target)> {
         let own = self.loader.take(step)?;
         let words = shared.node().all_gather(&pack(&own))?;
-        let parts = words.iter().map(|words| self.unpack(words));
-        let (inputs, targets) = parts.unzip();
+        let parts: Result<Vec<_>> = words.iter().map(|words| self.unpack(words)).collect();
+        let (inputs, targets) = parts?.into_iter().unzip();
         Ok((D::Input::stack(inputs), D::Target::stack(targets)))
     }
 
-    fn unpack(&self, mut words: &[f32]) -> (D::Input, D::Target) {
+    fn unpack(&self, mut words: &[f32]) -> Result<(D::Input, D::Target)> {
         let device = self.loader.device();
-        (D::Input::unpack(&mut words, device), D::Target::unpack(&mut words, device))
+        Ok((D::Input::unpack(&mut words, device)?, D::Target::unpack(&mut words, device)?))
     }
 }
 
