@@ -110,6 +110,12 @@ impl Readout {
         if draws == 0 {
             return Err(Error::Setting("a prediction needs at least one draw".to_owned()));
         }
+        if draws > u32::MAX as usize {
+            return Err(Error::Setting(format!(
+                "{draws} draws are more than the {} that streams can address; predict with fewer",
+                u32::MAX
+            )));
+        }
         let own = members.draws_of(draws, samples)?;
         let snapshot = |draw: usize| members.of_draw(draw).parameters().snapshot();
         // One for all draws that share their numbers.
