@@ -143,6 +143,23 @@ impl Checkpoint {
         }
     }
 
+    /// Refuses a tensor of the group that holds NaN or infinite numbers, unless it is one of those
+    /// that `may` do so. `path` is the file that it came from.
+    pub(crate) fn expect_finite(
+        &self,
+        path: &Path,
+        group: Group,
+        may: impl Fn(&NamedTensor) -> bool,
+    ) -> Result<(), CheckpointError> {
+        let wrong = |t: &&NamedTensor| !t.values.iter().all(|value| value.is_finite()) && !may(t);
+        match self.group(group).iter().find(wrong) {
+            None => Ok(()),
+            Some(NamedTensor { name, .. }) => {
+                Err(CheckpointError::NotFinite { path: path.into(), group, name: name.clone() })
+            }
+        }
+    }
+
     /// Refuses what could not be read back.
     fn check(&self, path: &Path) -> Result<(), CheckpointError> {
         for group in Group::ALL {
