@@ -30,7 +30,7 @@ mod tensor;
 
 pub(crate) use broadcast::broadcast;
 pub use error::CheckpointError;
-pub use store::{Latest, Store};
+pub use store::{Search, Store};
 pub use tensor::{Group, NamedTensor};
 
 use std::collections::BTreeMap;
