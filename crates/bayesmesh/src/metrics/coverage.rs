@@ -13,7 +13,7 @@ pub struct CoverageRow {
 }
 
 /// Mean over rows of `|nominal − observed|`.
-pub(super) fn mean_absolute_gap(rows: &[CoverageRow]) -> f64 {
+fn mean_absolute_gap(rows: &[CoverageRow]) -> f64 {
     rows.iter().map(|row| (row.nominal - row.observed).abs()).sum::<f64>() / rows.len() as f64
 }
 
@@ -42,7 +42,7 @@ pub(super) fn sorted_levels(levels: &[f64]) -> Result<Vec<f64>, MetricError> {
 }
 
 /// Levels are in (0, 1) and strictly ascending, and there is one.
-pub(super) fn check_levels(levels: &[f64]) -> Result<(), MetricError> {
+fn check_levels(levels: &[f64]) -> Result<(), MetricError> {
     let inside = levels.iter().all(|level| *level > 0.0 && *level < 1.0);
     if !levels.is_empty() && inside && levels.is_sorted_by(|a, b| a < b) {
         return Ok(());
