@@ -4,6 +4,7 @@
 //! it leaves behind, `build` the recipe as the library's types, `job` the processes that do it. A `use_case` is what the commands
 //! do something with: `forecast` is the load forecast, `classify` the classification of images,
 //! each from the data to the report.
+#![forbid(unsafe_code)]
 
 mod args;
 mod build;

@@ -6,6 +6,7 @@
 //! - [`ops`]: differentiable operations on Burn tensors.
 //! - [`adam`]: the optimiser in one pass.
 //! - [`simd`]: which vector instructions all of them run with.
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod adam;
 mod elementary;

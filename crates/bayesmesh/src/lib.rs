@@ -10,6 +10,8 @@
 //!
 //! The way of the data: [`data`] → [`Draw`] → [`Network`] → summary → [`loss`] → gradients → [mesh](Mesh)
 //! → optimiser → [`checkpoint`]; then [`predict`] and [`metrics`].
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod checkpoint;
 pub mod data;
