@@ -13,7 +13,7 @@ use bayesmesh_models::VitConfig;
 use burn::tensor::Device;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    bayesmesh::memory::keep_freed();
+    bayesmesh::process_memory::keep_freed();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [folder, images, epochs, batch, draws, heat, mesh] = &arguments[..] else {
         return Err("usage: cifar FOLDER IMAGES EPOCHS BATCH DRAWS HEAT MESH".into());

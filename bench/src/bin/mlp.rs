@@ -5,11 +5,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use bayesmesh::comm::Communicator;
 use bayesmesh::loss::SquaredErrorOfMean;
 use bayesmesh::trainer::Memory;
-use bayesmesh::{
-    Communicator, Length, McDropout, Mesh, Place, Posterior, Purpose, Settings, Stream, Trainer,
-};
+use bayesmesh::{Length, McDropout, Mesh, Place, Posterior, Purpose, Settings, Stream, Trainer};
 use bayesmesh_bench::changed;
 use bayesmesh_data::load::LoadWindows;
 use bayesmesh_models::{Activation, MlpConfig};

@@ -4,12 +4,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Result;
+use bayesmesh::comm::{
+    Communicator, agree, are_uneven, gather_texts, launch, node_processors, node_sizes,
+};
 #[cfg(feature = "mpi")]
 use bayesmesh::data::Checksum;
-use bayesmesh::{
-    Communicator, Dataset, Mesh, Place, agree, are_uneven, gather_texts, launch, node_processors,
-    node_sizes,
-};
+use bayesmesh::{Dataset, Mesh, Place};
 
 use crate::args::Ranks;
 use crate::build::{TrainerOf, trainer};
@@ -41,7 +41,7 @@ pub fn run(json: bool, program: impl FnOnce(&Job) -> Result<u8>) -> ExitCode {
 
 #[cfg(feature = "mpi")]
 fn launched(json: bool, program: impl FnOnce(&Job) -> Result<u8>) -> ExitCode {
-    use bayesmesh::mpi;
+    use bayesmesh::comm::mpi;
 
     struct Failure {
         error: anyhow::Error,

@@ -31,7 +31,7 @@ use job::Job;
 
 /// Reads the command line, does what it says and returns the exit code.
 pub fn main() -> ExitCode {
-    bayesmesh::memory::keep_freed();
+    bayesmesh::process_memory::keep_freed();
     let json = std::env::args_os().any(|argument| argument == "--json");
     job::run(json, program)
 }

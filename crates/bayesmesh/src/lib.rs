@@ -27,13 +27,10 @@ mod tensors;
 pub mod testing;
 pub mod trainer;
 
-#[cfg(feature = "mpi")]
-pub use bayesmesh_comm::mpi;
-pub use bayesmesh_comm::{
-    CommError, Communicator, Mesh, MeshComm, Operation, Reduce, agree, are_uneven, gather_numbers,
-    gather_texts, launch, node_processors, node_sizes, threads,
-};
-pub use bayesmesh_kernels::memory;
+/// Ranks and what they say to each other.
+pub use bayesmesh_comm as comm;
+pub use bayesmesh_comm::{Mesh, Reduce};
+pub use bayesmesh_kernels::process_memory;
 pub use bayesmesh_kernels::stream::{Purpose, Stream};
 pub use data::{Dataset, TensorDataset};
 pub use draw::Draw;

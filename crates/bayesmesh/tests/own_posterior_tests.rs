@@ -12,13 +12,14 @@ mod laplace;
 use std::ops::Range;
 
 use bayesmesh::checkpoint::{Checkpoint, NamedTensor};
+use bayesmesh::comm::threads;
 use bayesmesh::loss::{Categorical, Expected, Gaussian, Mixture, SquaredErrorOfMean};
 use bayesmesh::posterior::{Ownership, Parameters, Update};
 use bayesmesh::testing::check_meshes;
 use bayesmesh::trainer::{BestCheckpoint, Callback, Flow, Length, OptimizerConfig, StepReport};
 use bayesmesh::{
     Draw, Error, Network, Place, Point, Posterior, Predictor, Reduce, Result, Settings,
-    TensorDataset, Trainer, threads,
+    TensorDataset, Trainer,
 };
 use bayesmesh_files::testing::Scratch;
 use burn::module::{Module, Param};
@@ -149,7 +150,7 @@ fn members_live_on_their_rank_and_checkpoints_have_all() {
             let mut trainer = Trainer::at(place, ensemble(6), Mixture::new(Gaussian), settings)?;
             assert_eq!(trainer.members().count(), 4 / ranks);
             if let Some(saved) = &saved {
-                let own = (bayesmesh::Communicator::rank(world) == 0).then(|| saved.clone());
+                let own = (bayesmesh::comm::Communicator::rank(world) == 0).then(|| saved.clone());
                 trainer.restore_from_first(own, "saved")?;
             }
             trainer.fit(&data, None, Length::Steps(steps))?;

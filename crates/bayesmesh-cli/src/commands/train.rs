@@ -337,7 +337,7 @@ pub fn outcome<U: UseCase>(trainer: &TrainerOf<U>, digest: &str, out: PathBuf) -
         "steps": trainer.step(),
         "mesh": trainer.settings().mesh.to_string(),
         "seed": trainer.settings().seed,
-        "peak_rss_bytes": bayesmesh::memory::peak_bytes(),
+        "peak_rss_bytes": bayesmesh::process_memory::peak_bytes(),
     })
 }
 
