@@ -1,4 +1,5 @@
-//! Benchmarks: `benches/` of single operations, `src/bin/` of whole steps, `peers/` the competition.
+//! Benchmarks: `benches/` of single operations, `src/bin/` of whole steps, `peers/` the
+//! competition.
 
 mod png_files;
 

@@ -1,4 +1,5 @@
-//! The Bayesian ViT on the first images of CIFAR-10: accuracy and time, for `peers/cifar_torch_blue.py`.
+//! The Bayesian ViT on the first images of CIFAR-10: accuracy and time, for
+//! `peers/cifar_torch_blue.py`.
 //!
 //! usage: cifar FOLDER IMAGES EPOCHS BATCH DRAWS HEAT MESH
 //! prints after every epoch its seconds, and accuracy and NLL of 8 draws on 2,000 test images

@@ -1,6 +1,7 @@
 //! The load forecast's MC-dropout MLP: time of a training step.
 //!
-//! usage: mlp BATCH DRAWS MESH STEPS [KEY=VALUE ...]     with changes of the settings; prints the milliseconds of a step
+//! usage: mlp BATCH DRAWS MESH STEPS [KEY=VALUE ...]     with changes of the settings; prints the
+//! milliseconds of a step
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -7,8 +7,8 @@ use crate::numbers::gather_numbers;
 
 /// One rank of a node reads what all ranks of the node need.
 ///
-/// The ranks take turns. Where each reads ahead what is next of its own turns, it does a P-th of the
-/// reading.
+/// The ranks take turns. Where each reads ahead what is next of its own turns, it does a P-th of
+/// the reading.
 ///
 /// ```
 /// use bayesmesh_comm::{CommError, Communicator, NodeShared, threads};

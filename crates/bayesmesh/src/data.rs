@@ -293,8 +293,8 @@ impl<I: Rows, T: Rows> TensorDataset<I, T> {
     }
 
     /// Parts that follow one another, with these shares of the rows, e.g. `[0.8, 0.1, 0.1]` for
-    /// training, validation and test. Refuses shares of which a part would have no row. Rows stay in
-    /// their order: shuffle them before where neighbours are alike.
+    /// training, validation and test. Refuses shares of which a part would have no row. Rows stay
+    /// in their order: shuffle them before where neighbours are alike.
     pub fn split<const N: usize>(&self, shares: [f64; N]) -> Result<[Self; N]> {
         let rows = self.rows.len();
         let mut ends = vec![0];
@@ -306,8 +306,8 @@ impl<I: Rows, T: Rows> TensorDataset<I, T> {
         let valid = ends.windows(2).all(|ends| ends[0] < ends[1]) && sum < 1.0 + 1e-9;
         if !valid {
             return Err(Error::Data(format!(
-                "{rows} rows cannot be split into shares of {shares:?}; every part needs a row, and \
-                 the shares add up to at most 1"
+                "{rows} rows cannot be split into shares of {shares:?}; every part needs a row, \
+                 and the shares add up to at most 1"
             )));
         }
         Ok(std::array::from_fn(|part| {

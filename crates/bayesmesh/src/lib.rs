@@ -8,8 +8,8 @@
 //! - every [loss] says how it parallelises, and its exact form is the default;
 //! - memory does not grow with the number of draws unless asked for speed instead.
 //!
-//! The way of the data: [`data`] → [`Draw`] → [`Network`] → summary → [`loss`] → gradients → [mesh](Mesh)
-//! → optimiser → [`checkpoint`]; then [`predict`] and [`metrics`].
+//! The way of the data: [`data`] → [`Draw`] → [`Network`] → summary → [`loss`] → gradients →
+//! [mesh](Mesh) → optimiser → [`checkpoint`]; then [`predict`] and [`metrics`].
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 

@@ -1,5 +1,5 @@
-//! Posteriors that are written outside of the library, those of `examples/own_posterior`: they train on any mesh
-//! as on one rank, their gradients are right, and members stay apart.
+//! Posteriors that are written outside of the library, those of `examples/own_posterior`: they
+//! train on any mesh as on one rank, their gradients are right, and members stay apart.
 
 mod common;
 #[path = "../examples/own_posterior/ensemble.rs"]
@@ -138,7 +138,8 @@ fn members_that_are_averaged_are_trained_as_each_would_be_alone() {
     assert!(starts[0] != starts[1], "members begin apart");
 }
 
-/// In a job each rank has its members only, the checkpoint has all, and any number of ranks goes on.
+/// In a job each rank has its members only, the checkpoint has all, and any number of ranks goes
+/// on.
 #[test]
 fn members_live_on_their_rank_and_checkpoints_have_all() {
     let data = regression(40);
@@ -235,8 +236,8 @@ impl Network for Normed {
     }
 }
 
-/// Langevin chains: `θ ← θ − η·∇(L + |θ|²/2N) + √(2ηT)·ε`, with the mean of each chain as its state.
-/// Every question that a posterior can answer is.
+/// Langevin chains: `θ ← θ − η·∇(L + |θ|²/2N) + √(2ηT)·ε`, with the mean of each chain as its
+/// state. Every question that a posterior can answer is.
 #[derive(Clone)]
 struct Langevin {
     parameters: Parameters<Normed>,

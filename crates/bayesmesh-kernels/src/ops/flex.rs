@@ -9,16 +9,16 @@ pub(super) fn is_flex(device: &Device) -> bool {
     matches!(device.clone().without_autodiff().as_dispatch(), DispatchDevice::Flex(_))
 }
 
-/// Runs `write` on an output of the given shape. `write` should write every element: what is in them
-/// before has no meaning ([`scratch`]).
+/// Runs `write` on an output of the given shape. `write` should write every element: what is in
+/// them before has no meaning ([`scratch`]).
 pub(super) fn build(shape: Shape, write: impl FnOnce(&mut [f32])) -> FlexTensor {
     let mut values = scratch(shape.num_elements());
     write(&mut values);
     from_vec(values, shape)
 }
 
-/// So many numbers without meaning, whatever the memory was used for before. Zeroing them would cost
-/// as much as many of the operations here.
+/// So many numbers without meaning, whatever the memory was used for before. Zeroing them would
+/// cost as much as many of the operations here.
 #[cfg(all(not(miri), any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(super) fn scratch(len: usize) -> Vec<f32> {
     let mut values: Vec<f32> = Vec::with_capacity(len);

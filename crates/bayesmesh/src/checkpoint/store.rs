@@ -28,8 +28,8 @@ pub struct Search {
 }
 
 impl Search {
-    /// Loads the first of these files that is not damaged. It is an error if one before it is sound,
-    /// but cannot be used.
+    /// Loads the first of these files that is not damaged. It is an error if one before it is
+    /// sound, but cannot be used.
     fn among(paths: impl IntoIterator<Item = PathBuf>) -> Result<Self, CheckpointError> {
         let mut search = Self::default();
         for path in paths {

@@ -8,14 +8,14 @@
 //! Inputs are plain slices, checked once:
 //!
 //! - [`ClassificationMetric`]: mean probabilities `[rows, classes]` and labels `[rows]`;
-//! - [`RegressionMetric`]: draws of values `[draws, rows, outputs]` with the variance of their noise, if
-//!   they have any, and the truth `[rows, outputs]`, a [`MixtureBatch`]. What is scored is the
-//!   mixture of the draws, each with its noise, never a Gaussian in its place.
+//! - [`RegressionMetric`]: draws of values `[draws, rows, outputs]` with the variance of their
+//!   noise, if they have any, and the truth `[rows, outputs]`, a [`MixtureBatch`]. What is scored
+//!   is the mixture of the draws, each with its noise, never a Gaussian in its place.
 //!
 //! [`ClassificationScores`] and [`RegressionScores`] hold the metrics of a family for an evaluation
-//! loop, [`Jackknife`] adds how much they depend on the draws, and [`Evaluation`] is what comes out.
-//! The rest of the module are the numbers behind them: [`normal`], [`quantile`], [`uncertainty`] and
-//! [`auroc`].
+//! loop, [`Jackknife`] adds how much they depend on the draws, and [`Evaluation`] is what comes
+//! out. The rest of the module are the numbers behind them: [`normal`], [`quantile`],
+//! [`uncertainty`] and [`auroc`].
 //!
 //! ```
 //! use bayesmesh::metrics::{ClassificationScores, MetricSet};

@@ -27,7 +27,8 @@ pub(crate) struct State<P> {
     pub seed: u64,
     /// What checkpoints say beside the state.
     pub notes: BTreeMap<String, String>,
-    /// Whether a step has begun to change numbers and not ended: some may have changed and others not.
+    /// Whether a step has begun to change numbers and not ended: some may have changed and others
+    /// not.
     pub torn: bool,
 }
 

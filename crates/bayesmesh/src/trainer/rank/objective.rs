@@ -52,9 +52,9 @@ struct Evaluated<N> {
 }
 
 impl<P: Posterior, L: Loss> Objective<'_, P, L> {
-    /// This rank's part of the sum over all ranks: gradients of the data term and of a penalty that is
-    /// estimated from draws, changes of running statistics, loss. `augmented` gives the inputs as a draw sees them,
-    /// where it sees others than `input`.
+    /// This rank's part of the sum over all ranks: gradients of the data term and of a penalty that
+    /// is estimated from draws, changes of running statistics, loss. `augmented` gives the inputs
+    /// as a draw sees them, where it sees others than `input`.
     pub fn accumulate(
         &self,
         input: &<P::Network as Network>::Input,
@@ -230,8 +230,8 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
         }
     }
 
-    /// Adds what the last draws give to the sum over all and hands it in, part by part as soon as it
-    /// is known.
+    /// Adds what the last draws give to the sum over all and hands it in, part by part as soon as
+    /// it is known.
     fn hand_in(&self, overlap: &Overlap, term: Term<P::Network>, sum: DrawSum) -> Contribution {
         let posterior = self.members.any();
         let (layout, parameters) = (SumLayout::of(posterior), posterior.parameters());

@@ -19,10 +19,12 @@ use crate::trainer::optimizer::{Optimizer, OptimizerState};
 use crate::trainer::{OptimizerConfig, Settings};
 
 /// Squares are summed over so many elements, at the same places on any number of ranks; then the
-/// sums of the blocks in order. Ranks own whole blocks, so the norm has the same bits on all meshes.
+/// sums of the blocks in order. Ranks own whole blocks, so the norm has the same bits on all
+/// meshes.
 const BLOCK: usize = 1024;
 
-/// The part of the flat vector that a rank updates: all of it, or a range that no other rank updates.
+/// The part of the flat vector that a rank updates: all of it, or a range that no other rank
+/// updates.
 pub struct Part {
     own: Range<usize>,
     /// The length of the flat vector.
