@@ -31,13 +31,13 @@ fn streams(criterion: &mut Criterion) {
         level.force(|| {
             group.bench_function("bits", |b| b.iter(|| stream.fill_bits(0, black_box(&mut bits))));
             group.bench_function("uniform", |b| {
-                b.iter(|| stream.fill_uniform(0, black_box(&mut out)))
+                b.iter(|| stream.fill_uniform(0, black_box(&mut out)));
             });
             group.bench_function("normal", |b| {
-                b.iter(|| stream.fill_normal(0, black_box(&mut out)))
+                b.iter(|| stream.fill_normal(0, black_box(&mut out)));
             });
             group.bench_function("bernoulli", |b| {
-                b.iter(|| stream.fill_bernoulli(0, 0.1, black_box(&mut out)))
+                b.iter(|| stream.fill_bernoulli(0, 0.1, black_box(&mut out)));
             });
         });
     }
@@ -59,16 +59,16 @@ fn gaussians(criterion: &mut Criterion) {
             let mut group = group(criterion, &format!("gaussian/{level:?}/{scale:?}"));
             level.force(|| {
                 group.bench_function("sample", |b| {
-                    b.iter(|| sample(&stream, 0, scale, &mean, &rho, black_box(&mut out)))
+                    b.iter(|| sample(&stream, 0, scale, &mean, &rho, black_box(&mut out)));
                 });
                 group.bench_function("sample_backward", |b| {
-                    b.iter(|| sample_backward(&stream, 0, scale, &rho, &mean, black_box(&mut out)))
+                    b.iter(|| sample_backward(&stream, 0, scale, &rho, &mean, black_box(&mut out)));
                 });
                 group.bench_function("kl_normal", |b| {
                     b.iter(|| {
                         let (by_mean, by_rho) = (&mut grad_mean, &mut grad_rho);
                         kl_normal(scale, &mean, &rho, 0.0, 1.0, 1e-6, by_mean, by_rho)
-                    })
+                    });
                 });
                 for (name, prior) in &priors {
                     group.bench_function(format!("kl_monte_carlo/{name}"), |b| {
@@ -77,7 +77,7 @@ fn gaussians(criterion: &mut Criterion) {
                             kl_monte_carlo(
                                 &stream, 0, scale, &mean, &rho, prior, 1e-6, by_mean, by_rho,
                             )
-                        })
+                        });
                     });
                 }
             });

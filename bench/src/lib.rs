@@ -1,4 +1,5 @@
-//! Benchmarks: `benches/` of single operations, `src/bin/` of whole steps, `peers/` the competition.
+//! Benchmarks: `benches/` of single operations, `src/bin/` of whole steps, `peers/` the
+//! competition.
 
 mod png_files;
 
@@ -8,20 +9,21 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bayesmesh::{Communicator, Settings};
+use bayesmesh::Settings;
+use bayesmesh::comm::Communicator;
 
 /// Runs a benchmark on threads of this process or, built with the feature `mpi` and started by
 /// `mpirun`, as one rank of the job: then with the world that connects them.
 pub fn run(
     body: impl FnOnce(Option<Arc<dyn Communicator>>) -> Result<(), Box<dyn Error>>,
 ) -> Result<(), Box<dyn Error>> {
-    bayesmesh::memory::keep_freed();
+    bayesmesh::process_memory::keep_freed();
     #[cfg(feature = "mpi")]
-    if bayesmesh::launch::ranks().is_some() {
-        let rank = |world: &bayesmesh::mpi::MpiCommunicator| {
+    if bayesmesh::comm::launch::ranks().is_some() {
+        let rank = |world: &bayesmesh::comm::mpi::MpiCommunicator| {
             body(Some(Arc::new(world.clone()))).map_err(|error| error.to_string())
         };
-        return Ok(bayesmesh::mpi::run(rank)?);
+        return Ok(bayesmesh::comm::mpi::run(rank)?);
     }
     body(None)
 }

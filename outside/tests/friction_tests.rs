@@ -1,4 +1,5 @@
 //! What a newcomer ran into: each is an error that says what to do, or works.
+#![forbid(unsafe_code)]
 
 use std::path::PathBuf;
 use std::process::{Command, Output};

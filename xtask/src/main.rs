@@ -1,4 +1,5 @@
 //! What contributors run: `cargo xtask test`, `check`, `bench`.
+#![forbid(unsafe_code)]
 
 mod bench;
 mod mpi;

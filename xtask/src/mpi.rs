@@ -1,6 +1,6 @@
 //! Communication over MPI, and training on it. Features are those of the whole workspace, so that
-//! only the crates of the project are built once more with OpenMPI; MPICH has a target folder of its
-//! own, in which everything is built.
+//! only the crates of the project are built once more with OpenMPI; MPICH has a target folder of
+//! its own, in which everything is built.
 
 use std::env;
 use std::fs;

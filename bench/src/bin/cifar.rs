@@ -1,4 +1,5 @@
-//! The Bayesian ViT on the first images of CIFAR-10: accuracy and time, for `peers/cifar_torch_blue.py`.
+//! The Bayesian ViT on the first images of CIFAR-10: accuracy and time, for
+//! `peers/cifar_torch_blue.py`.
 //!
 //! usage: cifar FOLDER IMAGES EPOCHS BATCH DRAWS HEAT MESH
 //! prints after every epoch its seconds, and accuracy and NLL of 8 draws on 2,000 test images
@@ -13,7 +14,7 @@ use bayesmesh_models::VitConfig;
 use burn::tensor::Device;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    bayesmesh::memory::keep_freed();
+    bayesmesh::process_memory::keep_freed();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [folder, images, epochs, batch, draws, heat, mesh] = &arguments[..] else {
         return Err("usage: cifar FOLDER IMAGES EPOCHS BATCH DRAWS HEAT MESH".into());

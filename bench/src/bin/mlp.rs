@@ -1,15 +1,15 @@
 //! The load forecast's MC-dropout MLP: time of a training step.
 //!
-//! usage: mlp BATCH DRAWS MESH STEPS [KEY=VALUE ...]     with changes of the settings; prints the milliseconds of a step
+//! usage: mlp BATCH DRAWS MESH STEPS [KEY=VALUE ...]     with changes of the settings; prints the
+//! milliseconds of a step
 
 use std::sync::Arc;
 use std::time::Instant;
 
+use bayesmesh::comm::Communicator;
 use bayesmesh::loss::SquaredErrorOfMean;
 use bayesmesh::trainer::Memory;
-use bayesmesh::{
-    Communicator, Length, McDropout, Mesh, Place, Posterior, Purpose, Settings, Stream, Trainer,
-};
+use bayesmesh::{Length, McDropout, Mesh, Place, Posterior, Purpose, Settings, Stream, Trainer};
 use bayesmesh_bench::changed;
 use bayesmesh_data::load::LoadWindows;
 use bayesmesh_models::{Activation, MlpConfig};

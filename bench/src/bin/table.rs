@@ -1,7 +1,7 @@
 //! Whole pieces of work, alone and beside the competition, in alternation on this machine.
 //!
-//! usage: table [PYTHON] [--rounds N] [--mpi MPIRUN]     with a Python that has torch and torch_blue,
-//! its figures too; with an `mpirun`, instead, what ranks that are processes do
+//! usage: table [PYTHON] [--rounds N] [--mpi MPIRUN]     with a Python that has torch and
+//! torch_blue, its figures too; with an `mpirun`, instead, what ranks that are processes do
 //! prints a table and saves it with a plot in `target/bench`
 
 use std::path::{Path, PathBuf};

@@ -14,13 +14,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use bayesmesh::checkpoint::Checkpoint;
+use bayesmesh::comm::{Communicator, Operation};
 use bayesmesh::loss::{Categorical, Expected};
 use bayesmesh::trainer::{Callback, Flow, Memory, StepReport};
 use bayesmesh::{
-    Communicator, Dataset, Length, MeanField, Mesh, Operation, Place, Posterior, Prior, Reduce,
-    Settings, TensorDataset, Trainer,
+    Dataset, Length, MeanField, Mesh, Place, Posterior, Prior, Reduce, Settings, TensorDataset,
+    Trainer,
 };
-use bayesmesh::{Purpose, Stream, memory};
+use bayesmesh::{Purpose, Stream, process_memory};
 use bayesmesh_bench::{PngFiles, changed};
 use bayesmesh_models::VitConfig;
 use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -39,7 +40,7 @@ impl Callback for Clock {
         report: &StepReport,
         _: &dyn Fn() -> Checkpoint,
     ) -> bayesmesh::Result<Flow> {
-        let faults = memory::minor_faults().unwrap_or(0);
+        let faults = process_memory::minor_faults().unwrap_or(0);
         self.0.lock().expect("not poisoned").push((Instant::now(), faults, report.clone()));
         Ok(Flow::Continue)
     }
@@ -123,7 +124,7 @@ where
             return Ok(());
         }
     }
-    println!("{}", memory::peak_bytes().unwrap_or(0) as f64 / f64::from(1 << 20));
+    println!("{}", process_memory::peak_bytes().unwrap_or(0) as f64 / f64::from(1 << 20));
     println!("{}", (times[last].1 - times[half].1) as f64 / (last - half) as f64);
     println!("{}", 1e3 * median(of_steps(|step| step.time.communication)));
     println!("{}", -1e3 * median(least));

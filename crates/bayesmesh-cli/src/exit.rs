@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use bayesmesh::CommError;
 use bayesmesh::checkpoint::CheckpointError;
+use bayesmesh::comm::CommError;
 use bayesmesh_data::cifar10::Cifar10Error;
 use bayesmesh_data::load::LoadError;
 use bayesmesh_files::FileError;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::thread;
 
 use anyhow::Result;
+use bayesmesh::comm::{
+    Communicator, agree, are_uneven, gather_texts, launch, node_processors, node_sizes,
+};
 #[cfg(feature = "mpi")]
 use bayesmesh::data::Checksum;
-use bayesmesh::{
-    Communicator, Dataset, Mesh, Place, agree, are_uneven, gather_texts, launch, node_processors,
-    node_sizes,
-};
+use bayesmesh::{Dataset, Mesh, Place};
 
 use crate::args::Ranks;
 use crate::exit::{self, Usage};
@@ -56,7 +56,7 @@ fn launched(
     catalogue: Arc<Catalogue>,
     program: impl FnOnce(&Job) -> Result<u8>,
 ) -> ExitCode {
-    use bayesmesh::mpi;
+    use bayesmesh::comm::mpi;
 
     struct Failure {
         error: anyhow::Error,

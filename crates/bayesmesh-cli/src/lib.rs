@@ -47,7 +47,7 @@ use use_cases::Entry;
 
 /// Reads the command line, does what it says and returns the exit code.
 pub fn main(use_cases: &[&'static dyn Entry]) -> ExitCode {
-    bayesmesh::memory::keep_freed();
+    bayesmesh::process_memory::keep_freed();
     let json = std::env::args_os().any(|argument| argument == "--json");
     job::run(json, Catalogue::new(use_cases), program)
 }

@@ -1,4 +1,5 @@
 //! The `bayesmesh` program.
+#![forbid(unsafe_code)]
 
 use std::process::ExitCode;
 

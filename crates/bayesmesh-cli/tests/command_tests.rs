@@ -2,6 +2,8 @@
 
 mod common;
 
+use bayesmesh_cli::recipe::{Catalogue, Recipe};
+
 use common::Scratch;
 
 /// A trained run and a series to forecast from.
@@ -205,7 +207,7 @@ fn recipes_are_listed_and_printed() {
     for name in names {
         let text = scratch.run(&["recipe", name]);
         assert_eq!(text.code, Some(0));
-        bayesmesh_cli::recipe::Recipe::parse(&text.stdout, name, &[]).unwrap();
+        Recipe::parse(&Catalogue::builtin(), &text.stdout, name, &[]).unwrap();
         let json = scratch.run(&["recipe", name, "--json"]).success();
         assert_eq!(json["text"], text.stdout);
     }

@@ -16,7 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bayesmesh::mpi;
+use bayesmesh::comm::mpi;
 use common::{Outcome, Scratch, checkpoints, last_step, training};
 
 /// Longer than any of these jobs takes: one that hangs is ended and fails.

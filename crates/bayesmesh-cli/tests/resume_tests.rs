@@ -184,6 +184,26 @@ fn interrupted_while_it_scores_it_ends_at_once() {
     assert_eq!(Outcome::from(child.wait_with_output().unwrap()).success()["steps"], 40);
 }
 
+/// The last checkpoint is sound, which is all that a run needs to go on.
+#[test]
+fn a_damaged_best_checkpoint_is_passed_over() {
+    let scratch = Scratch::new();
+    let settings = ["train.reduce=reproducible", "train.steps=60"];
+    let whole = scratch.train("demo", &settings, &["--out", "whole"]).digest();
+    scratch.train("demo", &["train.reduce=reproducible", "train.steps=55"], &["--out", "run"]);
+    let best = "run/checkpoints/best.safetensors";
+    let mut bytes = fs::read(scratch.path(best)).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    scratch.write(best, bytes);
+
+    let outcome = scratch.train("demo", &settings, &["--out", "run", "--resume"]);
+    assert_eq!(outcome.digest(), whole, "{}", outcome.stderr);
+    let warning = "best.safetensors: damaged";
+    assert!(outcome.stderr.contains(warning), "{}", outcome.stderr);
+    // The next best one has taken its place.
+    assert!(Checkpoint::load(scratch.path(best)).is_ok());
+}
+
 /// 12 steps on one rank, 12 on two, 16 on four: the recipe without a schedule does not depend on
 /// the number of steps.
 fn on_one_two_four(scratch: &Scratch, reduce: &str) -> (Outcome, Outcome) {

@@ -32,8 +32,8 @@
 //! assert_eq!(sums, [vec![3.0, 20.0], vec![3.0, 20.0]]);
 //! # Ok::<(), bayesmesh_comm::RunError<CommError>>(())
 //! ```
-#![warn(missing_docs)]
 #![deny(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod agree;
 pub mod buckets;

@@ -7,8 +7,8 @@ use crate::numbers::gather_numbers;
 
 /// One rank of a node reads what all ranks of the node need.
 ///
-/// The ranks take turns, so that with the next turns read ahead each does one part in P of the
-/// reading.
+/// The ranks take turns. Where each reads ahead what is next of its own turns, it does a P-th of
+/// the reading.
 ///
 /// ```
 /// use bayesmesh_comm::{CommError, Communicator, NodeShared, threads};
@@ -89,7 +89,7 @@ pub struct Processors {
 }
 
 impl Processors {
-    /// How many there are for this rank: its part, and at least one.
+    /// How many there are for this rank: its share, and at least one.
     pub fn each(self) -> usize {
         (self.count / self.ranks).max(1)
     }

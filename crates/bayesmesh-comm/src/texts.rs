@@ -39,3 +39,14 @@ fn decode(mut bytes: &[u8]) -> Vec<String> {
     };
     std::iter::from_fn(text).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_keep_their_length() {
+        let texts = ["x".repeat((1 << 24) + 1), String::new(), "y".to_owned()];
+        assert!(decode(&encode(&texts)) == texts);
+    }
+}

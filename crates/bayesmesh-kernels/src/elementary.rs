@@ -152,8 +152,8 @@ mod tests {
         assert!(worst < 2.0, "{worst} ulp");
     }
 
-    /// `Φ(x)` in double precision, by the series of Abramowitz and Stegun 26.2.11 where it converges
-    /// fast and the continued fraction 26.2.14 beyond.
+    /// `Φ(x)` in double precision, by the series of Abramowitz and Stegun 26.2.11 where it
+    /// converges fast and the continued fraction 26.2.14 beyond.
     fn exact_cdf(x: f64) -> f64 {
         let density = (-0.5 * x * x).exp() / std::f64::consts::TAU.sqrt();
         let a = x.abs();

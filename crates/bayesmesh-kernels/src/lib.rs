@@ -2,15 +2,16 @@
 //!
 //! - [`stream`]: counter-based random numbers. Every number has an address; nobody stores noise.
 //! - [`gaussian`]: kernels of the mean-field Gaussian on slices: sampling, its gradient, KL.
-//! - [`memory`]: freed memory is kept.
+//! - [`process_memory`]: freed memory is kept, and how much the process has used.
 //! - [`ops`]: differentiable operations on Burn tensors.
 //! - [`adam`]: the optimiser in one pass.
 //! - [`simd`]: which vector instructions all of them run with.
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod adam;
 mod elementary;
 pub mod gaussian;
-pub mod memory;
 pub mod ops;
+pub mod process_memory;
 pub mod simd;
 pub mod stream;

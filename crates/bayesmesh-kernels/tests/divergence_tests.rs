@@ -1,5 +1,5 @@
-//! The promises of the divergences and priors: they are their formulas, and their gradients those of
-//! finite differences.
+//! The promises of the divergences and priors: they are their formulas, and their gradients those
+//! of finite differences.
 
 mod gaussian_cases;
 

@@ -1,4 +1,6 @@
 //! Networks of the use cases: ordinary Burn modules, Bayesian through a posterior around them.
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
 mod error;
 mod mlp;

@@ -15,6 +15,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bayesmesh::comm::{Communicator, agree, launch, mpi};
 use bayesmesh::loss::{
     Categorical, EnsembleCrps, Expected, ExpectedSquaredError, Gaussian, GaussianOfDraws, Mixture,
     Quantile, SquaredErrorOfMean, StudentT,
@@ -22,8 +23,8 @@ use bayesmesh::loss::{
 use bayesmesh::posterior::InitialStd;
 use bayesmesh::trainer::{Length, OptimizerConfig, Schedule};
 use bayesmesh::{
-    Communicator, Dataset, Loss, McDropout, MeanField, Mesh, Network, Place, Posterior, Prior,
-    Purpose, Reduce, Settings, Stream, TensorDataset, Trainer, agree, launch, mpi,
+    Dataset, Loss, McDropout, MeanField, Mesh, Network, Place, Posterior, Prior, Purpose, Reduce,
+    Settings, Stream, TensorDataset, Trainer,
 };
 use bayesmesh_models::{Activation, Mlp, MlpConfig, VitConfig};
 use burn::tensor::{Device, Int, Tensor, TensorData};

@@ -26,8 +26,8 @@
 //! let html = report.to_html();
 //! assert!(html.contains("<svg") && html.contains("<code>2x1</code>"));
 //! ```
-#![warn(missing_docs)]
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
 mod base64;
 mod gallery;

@@ -135,8 +135,9 @@ pub trait Rows: Clone + Send {
     fn stack(batches: Vec<Self>) -> Self;
     /// Appends everything another process needs to have the same, bit for bit.
     fn pack(&self, words: &mut Vec<f32>);
-    /// What [`pack`](Self::pack) wrote, taken from the front of `words`.
-    fn unpack(words: &mut &[f32], device: &Device) -> Self;
+    /// What [`pack`](Self::pack) wrote, taken from the front of `words`; an error if it did not
+    /// write them.
+    fn unpack(words: &mut &[f32], device: &Device) -> Result<Self>;
 }
 
 /// Appends a shape and the bits of values, as the words that ranks send each other.
@@ -146,12 +147,25 @@ fn pack<const D: usize>(shape: [usize; D], values: impl Iterator<Item = u32>, in
 }
 
 /// The shape that [`pack`] wrote, and the bits of the values, each of so many words.
-fn unpack<'a, const D: usize>(words: &mut &'a [f32], width: usize) -> ([usize; D], &'a [f32]) {
-    let (shape, rest) = words.split_at(D);
-    let shape: [usize; D] = std::array::from_fn(|axis| shape[axis].to_bits() as usize);
-    let values;
-    (values, *words) = rest.split_at(shape.iter().product::<usize>() * width);
-    (shape, values)
+fn unpack<'a, const D: usize>(
+    words: &mut &'a [f32],
+    width: usize,
+) -> Result<([usize; D], &'a [f32])> {
+    let parts = words.split_first_chunk::<D>().and_then(|(shape, rest)| {
+        let shape = shape.map(|size| size.to_bits() as usize);
+        let count = shape.iter().try_fold(width, |count, &size| count.checked_mul(size))?;
+        let (values, rest) = rest.split_at_checked(count)?;
+        Some((shape, values, rest))
+    });
+    let Some((shape, values, rest)) = parts else {
+        return Err(Error::Data(format!(
+            "{} words of another rank are no batch; do all ranks run the same program on the same \
+             data?",
+            words.len()
+        )));
+    };
+    *words = rest;
+    Ok((shape, values))
 }
 
 fn indices(rows: &[usize], device: &Device) -> Tensor<1, Int> {
@@ -179,9 +193,9 @@ impl<const D: usize> Rows for Tensor<D> {
         pack(self.dims(), values.into_iter().map(f32::to_bits), words);
     }
 
-    fn unpack(words: &mut &[f32], device: &Device) -> Self {
-        let (shape, values) = unpack::<D>(words, 1);
-        Tensor::from_data(TensorData::new(values.to_vec(), shape), device)
+    fn unpack(words: &mut &[f32], device: &Device) -> Result<Self> {
+        let (shape, values) = unpack::<D>(words, 1)?;
+        Ok(Tensor::from_data(TensorData::new(values.to_vec(), shape), device))
     }
 }
 
@@ -205,12 +219,12 @@ impl<const D: usize> Rows for Tensor<D, Int> {
         pack(self.dims(), halves, words);
     }
 
-    fn unpack(words: &mut &[f32], device: &Device) -> Self {
-        let (shape, values) = unpack::<D>(words, 2);
+    fn unpack(words: &mut &[f32], device: &Device) -> Result<Self> {
+        let (shape, values) = unpack::<D>(words, 2)?;
         let whole =
             |halves: &[f32]| i64::from(halves[0].to_bits()) | i64::from(halves[1].to_bits()) << 32;
         let values: Vec<i64> = values.chunks_exact(2).map(whole).collect();
-        Tensor::from_data(TensorData::new(values, shape), device)
+        Ok(Tensor::from_data(TensorData::new(values, shape), device))
     }
 }
 
@@ -245,8 +259,8 @@ impl<A: Rows, B: Rows> Rows for (A, B) {
         self.1.pack(words);
     }
 
-    fn unpack(words: &mut &[f32], device: &Device) -> Self {
-        (A::unpack(words, device), B::unpack(words, device))
+    fn unpack(words: &mut &[f32], device: &Device) -> Result<Self> {
+        Ok((A::unpack(words, device)?, B::unpack(words, device)?))
     }
 }
 
@@ -279,8 +293,8 @@ impl<I: Rows, T: Rows> TensorDataset<I, T> {
     }
 
     /// Parts that follow one another, with these shares of the rows, e.g. `[0.8, 0.1, 0.1]` for
-    /// training, validation and test. Refuses shares of which a part would have no row. Rows stay in
-    /// their order: shuffle them before where neighbours are alike.
+    /// training, validation and test. Refuses shares of which a part would have no row. Rows stay
+    /// in their order: shuffle them before where neighbours are alike.
     pub fn split<const N: usize>(&self, shares: [f64; N]) -> Result<[Self; N]> {
         let rows = self.rows.len();
         let mut ends = vec![0];
@@ -292,8 +306,8 @@ impl<I: Rows, T: Rows> TensorDataset<I, T> {
         let valid = ends.windows(2).all(|ends| ends[0] < ends[1]) && sum < 1.0 + 1e-9;
         if !valid {
             return Err(Error::Data(format!(
-                "{rows} rows cannot be split into shares of {shares:?}; every part needs a row, and \
-                 the shares add up to at most 1"
+                "{rows} rows cannot be split into shares of {shares:?}; every part needs a row, \
+                 and the shares add up to at most 1"
             )));
         }
         Ok(std::array::from_fn(|part| {
@@ -422,6 +436,21 @@ mod tests {
             "data: a data set of no rows; give it at least one",
         );
         assert!(TensorDataset::new((zeros(3), zeros(3)), zeros(3)).is_ok());
+    }
+
+    #[test]
+    fn words_that_are_no_rows_are_refused() {
+        let device = Device::default();
+        let mut words = Vec::new();
+        (zeros(3), Tensor::<1, Int>::arange(0..3, &device)).pack(&mut words);
+        let of_shape = |shape: [u32; 2]| shape.map(f32::from_bits).to_vec();
+        let cut = words[..words.len() - 1].to_vec();
+        for words in [vec![], vec![0.0], of_shape([3, 2]), of_shape([u32::MAX; 2]), cut] {
+            let rows = <(Tensor<2>, Tensor<1, Int>)>::unpack(&mut &words[..], &device);
+            let message = rows.unwrap_err().to_string();
+            assert!(message.contains("no batch"), "{message}");
+        }
+        assert!(<(Tensor<2>, Tensor<1, Int>)>::unpack(&mut &words[..], &device).is_ok());
     }
 
     #[test]

@@ -12,9 +12,10 @@ const PREDICTION: u32 = u32::MAX;
 
 /// A joint Monte Carlo sample `s` of step `t`: weight noise, dropout masks and augmentation.
 ///
-/// A draw is an address, not a state. It names streams keyed by (seed, purpose, step, draw), so
-/// that every rank, thread and resumed run that evaluates draw `s` of step `t` sees the same
-/// numbers. A network that is random in its forward pass takes the draw and asks it for
+/// A draw is an address: it names streams keyed by (seed, purpose, step, draw), so that every rank,
+/// thread and resumed run that evaluates draw `s` of step `t` sees the same numbers. All that it
+/// remembers is how often it was asked for dropout, so that each call has a mask of its own. A
+/// network that is random in its forward pass takes the draw and asks it for
 /// [`dropout`](Draw::dropout).
 #[derive(Clone, Debug)]
 pub struct Draw {
@@ -22,7 +23,7 @@ pub struct Draw {
     step: u32,
     index: u32,
     count: u32,
-    /// The rows of the whole batch that this part of it has; unknown where it is empty.
+    /// Which rows of the whole batch it is evaluated on; unknown where it is empty.
     rows: Range<usize>,
     dropout: bool,
     dropout_calls: Cell<u32>,
@@ -49,7 +50,7 @@ impl Draw {
         Self::new(seed, PREDICTION, index)
     }
 
-    /// The same draw for a part of a batch: these rows of the whole.
+    /// The same draw on some rows of the whole batch.
     ///
     /// What is random per example is addressed by its row in the whole batch, so that a data shard
     /// sees the numbers that the whole batch would see.

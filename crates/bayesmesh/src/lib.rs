@@ -8,8 +8,10 @@
 //! - every [loss] says how it parallelises, and its exact form is the default;
 //! - memory does not grow with the number of draws unless asked for speed instead.
 //!
-//! The way of the data: [`data`] → [`Draw`] → [`Network`] → summary → [`loss`] → gradients → [mesh](Mesh)
-//! → optimiser → [`checkpoint`]; then [`predict`] and [`metrics`].
+//! The way of the data: [`data`] → [`Draw`] → [`Network`] → summary → [`loss`] → gradients →
+//! [mesh](Mesh) → optimiser → [`checkpoint`]; then [`predict`] and [`metrics`].
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod checkpoint;
 pub mod data;
@@ -25,13 +27,10 @@ mod tensors;
 pub mod testing;
 pub mod trainer;
 
-#[cfg(feature = "mpi")]
-pub use bayesmesh_comm::mpi;
-pub use bayesmesh_comm::{
-    CommError, Communicator, Mesh, MeshComm, Operation, Reduce, agree, are_uneven, gather_numbers,
-    gather_texts, launch, node_processors, node_sizes, threads,
-};
-pub use bayesmesh_kernels::memory;
+/// Ranks and what they say to each other.
+pub use bayesmesh_comm as comm;
+pub use bayesmesh_comm::{Mesh, Reduce};
+pub use bayesmesh_kernels::process_memory;
 pub use bayesmesh_kernels::stream::{Purpose, Stream};
 pub use data::{Dataset, TensorDataset};
 pub use draw::Draw;

@@ -64,14 +64,14 @@ where
     let moved = from.iter().zip(&to).fold(0.0f32, |most, (from, to)| most.max((from - to).abs()));
     if moved < 1e-5 {
         return Err(Error::Mismatch(format!(
-            "{STEPS} steps changed the parameters by {moved:e} only: nothing is compared; raise the \
-             learning rate"
+            "{STEPS} steps changed the parameters by {moved:e} only: nothing is compared; raise \
+             the learning rate"
         )));
     }
     if settings.samples < 2 || settings.batch < 2 {
         return Err(Error::Setting(format!(
-            "{} draws and a batch of {} cannot be divided: nothing is compared; use at least two of \
-             each",
+            "{} draws and a batch of {} cannot be divided: nothing is compared; use at least two \
+             of each",
             settings.samples, settings.batch
         )));
     }
@@ -89,8 +89,8 @@ where
                 if difference > TOLERANCE {
                     let how = if divided { " with the optimiser divided" } else { "" };
                     return Err(Error::Mismatch(format!(
-                        "on a mesh of {mesh}{how}, {name} is off by {difference:e} from that of one \
-                         rank"
+                        "on a mesh of {mesh}{how}, {name} is off by {difference:e} from that of \
+                         one rank"
                     )));
                 }
             }

@@ -172,6 +172,40 @@ fn other_files_are_told_apart() {
     assert!(matches!(version, CheckpointError::Damaged { .. }));
 }
 
+/// A checkpoint of one tensor `a` of so many numbers, whose metadata list these parameters.
+fn listing(names: &[&str], numbers: usize) -> Vec<u8> {
+    let names: Vec<String> = names.iter().map(|name| format!("\\\"{name}\\\"")).collect();
+    let header = format!(
+        "{{\"parameters/a\":{{\"dtype\":\"F32\",\"shape\":[{numbers}],\"data_offsets\":[0,{}]}},\
+         \"__metadata__\":{{\"bayesmesh_checkpoint\":\"1\",\"parameters\":\"[{}]\",\
+         \"buffers\":\"[]\",\"optimizer\":\"[]\"}}}}",
+        4 * numbers,
+        names.join(",")
+    );
+    [with_header(&header), vec![0; 4 * numbers]].concat()
+}
+
+/// Whoever reads every listed tensor before looking at the list needs any amount of memory.
+#[test]
+fn lists_that_are_not_those_of_the_tensors_are_refused_before_tensors_are_read() {
+    let scratch = Scratch::new();
+    let path = scratch.path().join("listing");
+    let message = |bytes: &[u8]| {
+        fs::write(&path, bytes).unwrap();
+        Checkpoint::load(&path).unwrap_err().to_string()
+    };
+    for (names, problem) in [
+        (&["a", "a"] as &[&str], "parameters: 'a' is listed twice"),
+        (&["a", "b"], "parameters: 'b' is listed, but absent"),
+        (&[], "it holds tensors that its metadata does not list"),
+        (&["a"; 3000], "parameters: 'a' is listed twice"),
+    ] {
+        let message = message(&listing(names, 1 << 18));
+        assert!(message.contains(problem), "{message}");
+        assert!(message.contains("Copy it again or use an earlier checkpoint"), "{message}");
+    }
+}
+
 #[test]
 fn what_is_not_a_file_is_told() {
     let scratch = Scratch::new();
@@ -228,7 +262,7 @@ fn the_store_keeps_the_last_and_the_best() {
     let folder = scratch.path().join("run/checkpoints");
     let store = Store::create(&folder, 2).unwrap();
     assert!(store.latest().unwrap().found.is_none());
-    assert!(store.best().unwrap().is_none());
+    assert!(store.best().unwrap().found.is_none());
     for step in [5, 90, 100_000_000, 100_000_005] {
         let path = store.save(&at_step(step)).unwrap();
         assert_eq!(Checkpoint::load(path).unwrap().step, step);
@@ -240,7 +274,7 @@ fn the_store_keeps_the_last_and_the_best() {
     assert_eq!(testing::names(&folder), expected);
     let (path, latest) = store.latest().unwrap().found.unwrap();
     assert_eq!((path, latest.step), (folder.join(expected[2]), 100_000_005));
-    assert_eq!(store.best().unwrap(), Some(at_step(90)));
+    assert_eq!(store.best().unwrap().found, Some((store.best_path(), at_step(90))));
     let steps: Vec<u64> = store.list().unwrap().iter().map(|item| item.0).collect();
     assert_eq!(steps, [100_000_000, 100_000_005]);
 }
@@ -275,7 +309,11 @@ fn damaged_checkpoints_are_skipped_and_reported() {
     let latest = store.latest().unwrap();
     assert!(latest.found.is_none());
     assert_eq!(latest.skipped.len(), 3);
-    assert!(store.best().is_err());
+
+    // A damaged best one is no reason not to go on.
+    let best = store.best().unwrap();
+    assert!(best.found.is_none());
+    assert!(best.skipped[0].to_string().contains("best.safetensors"), "{:?}", best.skipped);
 }
 
 #[test]
@@ -287,6 +325,9 @@ fn a_newer_format_is_not_skipped() {
     let path = scratch.path().join("step-00000002.safetensors");
     fs::write(path, with_header(header)).unwrap();
     let error = store.latest().unwrap_err();
+    assert!(matches!(error, CheckpointError::Newer { .. }), "{error}");
+    fs::write(store.best_path(), with_header(header)).unwrap();
+    let error = store.best().unwrap_err();
     assert!(matches!(error, CheckpointError::Newer { .. }), "{error}");
 }
 

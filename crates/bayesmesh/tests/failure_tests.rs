@@ -2,11 +2,12 @@
 
 mod common;
 
+use bayesmesh::comm::{Communicator, threads};
 use bayesmesh::loss::{GaussianOfDraws, SquaredErrorOfMean};
 use bayesmesh::trainer::{Length, OptimizerConfig, Schedule};
 use bayesmesh::{
-    Communicator, Dataset, Draw, Error, McDropout, Network, Place, Point, Posterior, Result,
-    Settings, TensorDataset, Trainer, threads,
+    Dataset, Draw, Error, McDropout, Network, Place, Point, Posterior, Result, Settings,
+    TensorDataset, Trainer,
 };
 use burn::module::{Module, Param};
 use burn::nn::{Linear, LinearConfig};

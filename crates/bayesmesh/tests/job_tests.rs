@@ -2,11 +2,11 @@
 
 mod common;
 
+use bayesmesh::comm::{Communicator, threads};
 use bayesmesh::loss::SquaredErrorOfMean;
 use bayesmesh::trainer::{Length, OptimizerConfig, Settings};
 use bayesmesh::{
-    Communicator, Error, MeanField, Place, Posterior, Prior, Reduce, Result, TensorDataset,
-    Trainer, threads,
+    Error, MeanField, Place, Posterior, Prior, Reduce, Result, TensorDataset, Trainer,
 };
 use common::{Mlp, numbers, regression};
 

@@ -8,12 +8,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bayesmesh::checkpoint::Checkpoint;
+use bayesmesh::comm::threads;
 use bayesmesh::data::Rows;
 use bayesmesh::loss::ExpectedSquaredError;
 use bayesmesh::trainer::{Callback, EpochReport, Flow, Length, StepReport, Time};
 use bayesmesh::{
     Dataset, Draw, Error, McDropout, Mesh, Network, Place, Posterior, Result, Settings,
-    TensorDataset, Trainer, threads,
+    TensorDataset, Trainer,
 };
 use burn::module::Module;
 use burn::nn::{Linear, LinearConfig};
@@ -360,7 +361,7 @@ impl Rows for Counted {
         unreachable!("threads do not send batches")
     }
 
-    fn unpack(_words: &mut &[f32], _device: &Device) -> Self {
+    fn unpack(_words: &mut &[f32], _device: &Device) -> bayesmesh::Result<Self> {
         unreachable!("threads do not send batches")
     }
 }

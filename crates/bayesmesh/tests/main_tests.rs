@@ -5,8 +5,9 @@ use std::env;
 use std::process::Command;
 
 use bayesmesh::checkpoint::Checkpoint;
+use bayesmesh::comm::CommError;
 use bayesmesh::metrics::Accuracy;
-use bayesmesh::{CommError, Error, Mesh, Result};
+use bayesmesh::{Error, Mesh, Result};
 
 /// Which error to return from `main`.
 const ERROR: &str = "BAYESMESH_TEST_ERROR";

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bayesmesh::loss::{Categorical, Expected, Loss, Mixture};
 use bayesmesh::trainer::{Length, Memory};
-use bayesmesh::{MeanField, Posterior, Prior, Settings, Trainer};
+use bayesmesh::{Dataset, MeanField, Posterior, Prior, Settings, Stream, TensorDataset, Trainer};
+use burn::tensor::{Device, Int, Tensor};
 use common::{Mlp, classification};
 
 /// Counts what is allocated, and the most there ever was.
@@ -36,11 +37,7 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 /// The most bytes allocated at once during three steps, beyond what there was before.
-fn peak(
-    loss: impl Loss<Target = burn::tensor::Tensor<1, burn::tensor::Int>>,
-    samples: usize,
-    memory: Memory,
-) -> usize {
+fn peak(loss: impl Loss<Target = Tensor<1, Int>>, samples: usize, memory: Memory) -> usize {
     let posterior = MeanField::new(Mlp::new(5, 512, 3, 0.1), Prior::normal(0.0, 1.0)).unwrap();
     let data = classification(600);
     // One thread: each that takes part in a product has room for it of its own, and how many do so
@@ -68,6 +65,49 @@ fn wait_for_threads() {
     }
 }
 
+/// Data whose third random variation panics: a run that ends in its first step.
+struct Ending(TensorDataset<Tensor<2>, Tensor<1, Int>>, AtomicUsize);
+
+impl Dataset for Ending {
+    type Input = Tensor<2>;
+    type Target = Tensor<1, Int>;
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn batch(
+        &self,
+        rows: &[usize],
+        device: &Device,
+    ) -> bayesmesh::Result<(Tensor<2>, Tensor<1, Int>)> {
+        self.0.batch(rows, device)
+    }
+
+    fn augment(&self, _: &Tensor<2>, _: &[usize], _: &Stream) -> Option<Tensor<2>> {
+        if self.1.fetch_add(1, Ordering::Relaxed) == 2 {
+            // Past the panic hook, whose backtrace would need more memory than the draws.
+            std::panic::resume_unwind(Box::new("enough draws"));
+        }
+        None
+    }
+}
+
+/// The most bytes allocated at once for the first draws of a step that has `samples` of them, each
+/// made when it is its turn.
+fn peak_of_first_draws(samples: usize) -> usize {
+    let posterior = MeanField::new(Mlp::new(5, 64, 3, 0.1), Prior::normal(0.0, 1.0)).unwrap();
+    let settings = Settings { samples, batch: 8, threads: Some(1), ..Settings::default() };
+    let mut trainer = Trainer::new(posterior.initialised(0), Expected(Categorical), settings);
+    let data = Ending(classification(16), AtomicUsize::new(0));
+    wait_for_threads();
+    let before = NOW.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    let message = trainer.fit(&data, None, Length::Steps(1)).unwrap_err().to_string();
+    assert!(message.contains("enough draws"), "{message}");
+    PEAK.load(Ordering::Relaxed) - before
+}
+
 /// One test, since the counters are the process's.
 #[test]
 fn peak_memory_does_not_grow_with_the_draws() {
@@ -90,4 +130,9 @@ fn peak_memory_does_not_grow_with_the_draws() {
     let retained = peak(mixture, 64, Memory::Retain);
     println!("retain: {retained} bytes with 64");
     assert!(retained > 10 * one, "retain: {retained} against {one}");
+
+    // A list of ten million draws would have 160 MB.
+    let (few, many) = (peak_of_first_draws(4), peak_of_first_draws(10_000_000));
+    println!("first draws: {few} bytes of 4, {many} of 10,000,000");
+    assert!(many < few + 1_000_000, "first draws: {few} of 4, {many} of 10,000,000");
 }

@@ -1,5 +1,5 @@
-//! Posteriors that are written outside of the library, those of `examples/own_posterior`: they train on any mesh
-//! as on one rank, their gradients are right, and members stay apart.
+//! Posteriors that are written outside of the library, those of `examples/own_posterior`: they
+//! train on any mesh as on one rank, their gradients are right, and members stay apart.
 
 mod common;
 #[path = "../examples/own_posterior/ensemble.rs"]
@@ -12,13 +12,14 @@ mod laplace;
 use std::ops::Range;
 
 use bayesmesh::checkpoint::{Checkpoint, NamedTensor};
+use bayesmesh::comm::threads;
 use bayesmesh::loss::{Categorical, Expected, Gaussian, Mixture, SquaredErrorOfMean};
 use bayesmesh::posterior::{Ownership, Parameters, Update};
 use bayesmesh::testing::check_meshes;
 use bayesmesh::trainer::{BestCheckpoint, Callback, Flow, Length, OptimizerConfig, StepReport};
 use bayesmesh::{
     Draw, Error, Network, Place, Point, Posterior, Predictor, Reduce, Result, Settings,
-    TensorDataset, Trainer, threads,
+    TensorDataset, Trainer,
 };
 use bayesmesh_files::testing::Scratch;
 use burn::module::{Module, Param};
@@ -137,7 +138,8 @@ fn members_that_are_averaged_are_trained_as_each_would_be_alone() {
     assert!(starts[0] != starts[1], "members begin apart");
 }
 
-/// In a job each rank has its members only, the checkpoint has all, and any number of ranks goes on.
+/// In a job each rank has its members only, the checkpoint has all, and any number of ranks goes
+/// on.
 #[test]
 fn members_live_on_their_rank_and_checkpoints_have_all() {
     let data = regression(40);
@@ -149,7 +151,7 @@ fn members_live_on_their_rank_and_checkpoints_have_all() {
             let mut trainer = Trainer::at(place, ensemble(6), Mixture::new(Gaussian), settings)?;
             assert_eq!(trainer.members().count(), 4 / ranks);
             if let Some(saved) = &saved {
-                let own = (bayesmesh::Communicator::rank(world) == 0).then(|| saved.clone());
+                let own = (bayesmesh::comm::Communicator::rank(world) == 0).then(|| saved.clone());
                 trainer.restore_from_first(own, "saved")?;
             }
             trainer.fit(&data, None, Length::Steps(steps))?;
@@ -234,8 +236,8 @@ impl Network for Normed {
     }
 }
 
-/// Langevin chains: `θ ← θ − η·∇(L + |θ|²/2N) + √(2ηT)·ε`, with the mean of each chain as its state.
-/// Every question that a posterior can answer is.
+/// Langevin chains: `θ ← θ − η·∇(L + |θ|²/2N) + √(2ηT)·ε`, with the mean of each chain as its
+/// state. Every question that a posterior can answer is.
 #[derive(Clone)]
 struct Langevin {
     parameters: Parameters<Normed>,

@@ -330,6 +330,14 @@ fn running_statistics_are_those_of_all_draws() {
     for ranks in [2, 3] {
         assert!(distance(&serial, &run(ranks, Memory::Retain)) < 1e-5);
     }
+
+    // Statistics that are not finite would spoil every prediction.
+    let settings = Settings::default();
+    let mut trainer = Trainer::new(posterior.clone(), ExpectedSquaredError, settings);
+    let mut spoilt = trainer.checkpoint();
+    spoilt.buffers[0].values[0] = f32::NAN;
+    let message = trainer.restore(&spoilt, "spoilt").unwrap_err().to_string();
+    assert!(message.contains("spoilt: buffers: 'norm.running_mean' is not finite"), "{message}");
 }
 
 /// A callback that stops the run.

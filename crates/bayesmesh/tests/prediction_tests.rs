@@ -2,6 +2,7 @@
 
 mod common;
 
+use bayesmesh::checkpoint::Checkpoint;
 use bayesmesh::data::{Target as _, Truth};
 use bayesmesh::loss::{
     Categorical, Expected, ExpectedSquaredError, Gaussian, Mixture, SquaredErrorOfMean,
@@ -10,9 +11,10 @@ use bayesmesh::metrics::{MetricSet as _, RegressionScores, normal};
 use bayesmesh::posterior::InitialStd;
 use bayesmesh::trainer::Length;
 use bayesmesh::{
-    Dataset, Loss, McDropout, MeanField, Point, Posterior, Predictive, Prior, Scoring, Settings,
-    Standardize, Trainer,
+    Dataset, Loss, McDropout, MeanField, Point, Posterior, Predictive, Predictor, Prior, Scoring,
+    Settings, Standardize, Trainer,
 };
+use bayesmesh_files::testing::Scratch;
 use burn::tensor::{Device, Tensor};
 use common::{Mlp, classification, distance, numbers, regression};
 
@@ -394,4 +396,46 @@ fn predictions_can_be_scored_and_tabulated_by_hand() {
     }
     let wrong = serial.predictor().tabulate(&data, 2, 2, |p| Ok(vec![0.0; p.rows()]));
     assert!(wrong.unwrap_err().to_string().contains("a row of the table has 2"));
+}
+
+/// Whoever passes a file with such numbers on predicts nonsense with them.
+#[test]
+fn numbers_that_are_not_finite_become_no_network() {
+    let scratch = Scratch::new();
+    let path = scratch.path().join("run.safetensors");
+    let mut trained = trainer(3, SquaredErrorOfMean, "1x1");
+    trained.fit(&regression(40), None, Length::Steps(2)).unwrap();
+    trained.save(&path).unwrap();
+    let sound = Checkpoint::load(&path).unwrap();
+    Predictor::load(&path, Mlp::new(5, 8, 3, 0.2)).unwrap();
+
+    for wrong in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        let mut spoilt = sound.clone();
+        spoilt.parameters[1].values[3] = wrong;
+        spoilt.save(&path).unwrap();
+        let name = &spoilt.parameters[1].name;
+        let expected = format!("run.safetensors: parameters: '{name}' is not finite");
+        let load = Predictor::load(&path, Mlp::new(5, 8, 3, 0.2)).err().unwrap().to_string();
+        let restore = trained.restore(&spoilt, &path).unwrap_err().to_string();
+        for message in [load, restore] {
+            assert!(message.contains(&expected), "{message}");
+            assert!(message.contains("earlier checkpoint"), "{message}");
+        }
+        let mut spoilt = sound.clone();
+        spoilt.optimizer[0].values[0] = wrong;
+        let message = trained.restore(&spoilt, &path).unwrap_err().to_string();
+        assert!(message.contains("optimizer: '"), "{message}");
+    }
+    trained.restore(&sound, &path).unwrap();
+}
+
+/// Draws beyond the last address would repeat earlier ones; and a number that only sounds possible
+/// must not be looked for in memory.
+#[test]
+fn more_draws_than_can_be_told_apart_are_refused() {
+    let trainer = trainer(3, SquaredErrorOfMean, "2x1");
+    for draws in [1 << 32, usize::MAX] {
+        let message = trainer.predict(&numbers(5, [2, 5]), draws).unwrap_err().to_string();
+        assert!(message.contains("predict with fewer"), "{message}");
+    }
 }

@@ -6,6 +6,7 @@ mod common;
 use std::sync::{Arc, Mutex};
 
 use bayesmesh::checkpoint::Checkpoint;
+use bayesmesh::comm::threads;
 use bayesmesh::loss::{ExpectedSquaredError, SquaredErrorOfMean};
 use bayesmesh::posterior::InitialStd;
 use bayesmesh::trainer::{
@@ -13,7 +14,7 @@ use bayesmesh::trainer::{
 };
 use bayesmesh::{
     Dataset, Draw, Error, Loss, MeanField, Network, Place, Point, Posterior, Prior, Reduce, Result,
-    Settings, TensorDataset, Trainer, threads,
+    Settings, TensorDataset, Trainer,
 };
 use burn::module::{Module, Param};
 use burn::nn::{BatchNorm, BatchNormConfig, Linear, LinearConfig};

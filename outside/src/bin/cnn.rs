@@ -1,5 +1,6 @@
 //! A convolutional network with a loss of one's own: the focal loss of the mean probability,
 //! `−(1 − p̄)^γ·ln p̄` (Lin et al. 2017), exact on any number of ranks.
+#![forbid(unsafe_code)]
 
 use bayesmesh::loss::{Combine, Reading};
 use bayesmesh::{Purpose, Stream, prelude::*};

@@ -1,5 +1,6 @@
 //! Regression on a table of numbers with honest uncertainty: `tabular TABLE.txt MODEL.safetensors`.
 //! The last column is the target.
+#![forbid(unsafe_code)]
 
 use bayesmesh::prelude::*;
 use burn::nn::{Linear, LinearConfig};

@@ -171,7 +171,7 @@ fn outcome<U: UseCase, N: Network<Input = InputOf<U>>>(
         "steps": trainer.step(),
         "mesh": trainer.settings().mesh.to_string(),
         "seed": trainer.settings().seed,
-        "peak_rss_bytes": bayesmesh::memory::peak_bytes(),
+        "peak_rss_bytes": bayesmesh::process_memory::peak_bytes(),
     })
 }
 

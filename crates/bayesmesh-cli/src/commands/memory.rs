@@ -36,7 +36,7 @@ pub fn refuse_too_much(
     model: &impl Model,
     mesh: Mesh,
 ) -> anyhow::Result<()> {
-    let Some(there) = bayesmesh::memory::available_bytes() else {
+    let Some(there) = bayesmesh::process_memory::available_bytes() else {
         return Ok(());
     };
     let weights = model.weights();

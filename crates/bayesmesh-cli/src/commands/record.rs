@@ -8,6 +8,7 @@ use bayesmesh::trainer::{Callback, EpochReport, Flow, StepReport};
 use serde_json::json;
 
 use crate::run::{EventLog, MetricsCsv, RunFolder, TensorBoard};
+use crate::say;
 use crate::tasks::Validation;
 
 /// The columns of every run; those of its validation scores follow.
@@ -49,7 +50,11 @@ impl Recorder {
     /// Begins, or goes on with, the files of a run.
     pub fn new(folder: &RunFolder, recording: Recording) -> Result<Self> {
         let store = Store::create(folder.checkpoints(), recording.keep)?;
-        let best = store.best()?.and_then(|best| best.metadata.get("score")?.parse().ok());
+        let best = store.best()?;
+        for error in best.skipped {
+            say::warn(format!("{error}. It is passed over: the next best checkpoint replaces it"));
+        }
+        let best = best.found.and_then(|(_, best)| best.metadata.get("score")?.parse().ok());
         let done = recording.done as u64;
         let columns: Vec<String> = COLUMNS
             .iter()

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::fmt::Display;
+use std::io::{self, Write as _};
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -97,7 +98,9 @@ pub fn run_as<T, E: Failure>(
     drop(panic::take_hook());
     // A thread that panicked without anybody's noticing.
     if let Some(text) = last_panic() {
-        eprintln!("rank {} of {}: a thread {text}", world.rank(), world.size());
+        // Where standard error is closed there is nobody to tell.
+        let (rank, size) = (world.rank(), world.size());
+        let _ = writeln!(io::stderr(), "rank {rank} of {size}: a thread {text}");
     }
     drop((watch, world, job));
     raw::end()?;

@@ -339,7 +339,7 @@ impl Communicator for Broken {
         match self.defect {
             BytesCut => rows.iter_mut().for_each(|row| row.truncate(65_536)),
             BytesTrimmed => {
-                rows.iter_mut().for_each(|row| while row.pop_if(|byte| *byte == 0).is_some() {})
+                rows.iter_mut().for_each(|row| while row.pop_if(|byte| *byte == 0).is_some() {});
             }
             _ => {}
         }

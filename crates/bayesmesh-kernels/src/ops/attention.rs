@@ -16,9 +16,9 @@ use crate::simd::{Kernel, dispatch, parallel};
 /// Self-attention of every head from a packed tensor of queries, keys and values:
 /// `O = softmax(QKᵀ/√d + M) V`, heads side by side.
 ///
-/// The last axis of `qkv` holds Q of all heads, then K, then V; d is the width of a head. The mask M
-/// is added to the scores; of several masks, number `n mod masks` belongs to sequence n, as with the
-/// windows of shifted-window attention, where it is large and negative for pairs that are no
+/// The last axis of `qkv` holds Q of all heads, then K, then V; d is the width of a head. The mask
+/// M is added to the scores; of several masks, number `n mod masks` belongs to sequence n, as with
+/// the windows of shifted-window attention, where it is large and negative for pairs that are no
 /// neighbours. It gets no gradient.
 ///
 /// Neither pass holds the scores of more than one head of one sequence at a time. The graph keeps

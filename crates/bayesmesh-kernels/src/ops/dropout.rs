@@ -9,7 +9,8 @@ use crate::simd::{Kernel, dispatch};
 use crate::stream::fill::Chunk;
 use crate::stream::{Stream, unit};
 
-/// Inverted dropout: `y = x·m/(1−p)` with `m_i ~ Bernoulli(1−p)`, element `start + i` of the stream.
+/// Inverted dropout: `y = x·m/(1−p)` with `m_i ~ Bernoulli(1−p)`, element `start + i` of the
+/// stream.
 ///
 /// Its own transpose, so the backward pass applies the same mask, computed again, to the gradient:
 /// the graph keeps nothing. A probability of zero returns the input.

@@ -9,25 +9,35 @@ pub(super) fn is_flex(device: &Device) -> bool {
     matches!(device.clone().without_autodiff().as_dispatch(), DispatchDevice::Flex(_))
 }
 
-/// Runs `write` on an output of the given shape. `write` must write every element and read none
-/// that it has not written: what is in them is left over from earlier use of the memory.
+/// Runs `write` on an output of the given shape. `write` should write every element: what is in
+/// them before has no meaning ([`scratch`]).
 pub(super) fn build(shape: Shape, write: impl FnOnce(&mut [f32])) -> FlexTensor {
     let mut values = scratch(shape.num_elements());
     write(&mut values);
     from_vec(values, shape)
 }
 
-/// So many numbers without meaning, to be written before they are read. Zeroing them first would
+/// So many numbers without meaning, whatever the memory was used for before. Zeroing them would
 /// cost as much as many of the operations here.
+#[cfg(all(not(miri), any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(super) fn scratch(len: usize) -> Vec<f32> {
-    let mut values = Vec::with_capacity(len);
-    // SAFETY: the capacity is `len`, and every bit pattern is a valid f32. The callers, all in this
-    // module, write each element before they read it.
-    #[allow(clippy::uninit_vec)]
+    let mut values: Vec<f32> = Vec::with_capacity(len);
+    let start = values.as_mut_ptr();
+    // SAFETY: the capacity is `len`, and any bits are a number. Rust forbids reading memory that
+    // nobody has written, even where every value will do. The assembly does nothing, but the
+    // compiler must assume that it writes through the pointer. So the bytes that are there count as
+    // written, and the numbers are like any others.
     unsafe {
+        std::arch::asm!("/* {} */", in(reg) start, options(nostack, preserves_flags));
         values.set_len(len);
     }
     values
+}
+
+/// So many numbers, where the assembly of the other one is not to be had.
+#[cfg(not(all(not(miri), any(target_arch = "x86_64", target_arch = "aarch64"))))]
+pub(super) fn scratch(len: usize) -> Vec<f32> {
+    vec![0.0; len]
 }
 
 /// A tensor of these values, in row-major order.

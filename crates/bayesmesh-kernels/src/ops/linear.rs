@@ -144,8 +144,8 @@ fn matrix(weight: &FlexTensor) -> Matrix<'_> {
 }
 
 /// Rows that go through all that is done with them before the next: so few that what is written is
-/// still in the cache when it is read, so many that dividing the products costs them nothing. Fixed,
-/// so that sums over rows are the same on any number of threads.
+/// still in the cache when it is read, so many that dividing the products costs them nothing.
+/// Fixed, so that sums over rows are the same on any number of threads.
 const BLOCK: usize = 512;
 
 /// So many whole rows as are worth handing to a thread.

@@ -48,8 +48,8 @@ impl<'a> Matrix<'a> {
         }
     }
 
-    /// Writes `factor` times the matrix product into rows that begin `row_step` numbers apart. Large
-    /// products use the threads of the rank's pool.
+    /// Writes `factor` times the matrix product into rows that begin `row_step` numbers apart.
+    /// Large products use the threads of the rank's pool.
     pub fn times_onto(
         self,
         right: Matrix,

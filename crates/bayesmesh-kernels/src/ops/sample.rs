@@ -50,7 +50,7 @@ impl Fused for GaussianSample {
         saved.into_iter().for_each(|saved| saved.push(rho.clone()));
         flex::build(mean.layout().shape().clone(), |out| {
             let (mean, rho) = (flex::values(mean), flex::values(rho));
-            gaussian::sample(&self.stream, 0, self.scale, mean, rho, out)
+            gaussian::sample(&self.stream, 0, self.scale, mean, rho, out);
         })
     }
 
@@ -63,7 +63,7 @@ impl Fused for GaussianSample {
         let grad_rho = wanted[1].then(|| {
             flex::build(grad.layout().shape().clone(), |out| {
                 let (rho, grad) = (flex::values(&saved[0]), flex::values(&grad));
-                gaussian::sample_backward(&self.stream, 0, self.scale, rho, grad, out)
+                gaussian::sample_backward(&self.stream, 0, self.scale, rho, grad, out);
             })
         });
         vec![wanted[0].then_some(grad), grad_rho]

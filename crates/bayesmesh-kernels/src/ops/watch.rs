@@ -1,9 +1,9 @@
 //! A backward pass that tells about gradients as soon as they are known.
 //!
-//! Burn hands out gradients when the whole backward pass is done. Whoever wants to send those of the
-//! last layers to other ranks while those of the first are computed needs them earlier. Burn's
-//! container of gradients can call a hook whenever an operation, any operation, adds to one; here it
-//! is put in place by a step of the tape that comes right after the scalar.
+//! Burn hands out gradients when the whole backward pass is done. Whoever wants to send those of
+//! the last layers to other ranks while those of the first are computed needs them earlier. Burn's
+//! container of gradients can call a hook whenever an operation, any operation, adds to one; here
+//! it is put in place by a step of the tape that comes right after the scalar.
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};

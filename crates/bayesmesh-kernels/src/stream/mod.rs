@@ -145,7 +145,8 @@ impl Stream {
     }
 
     /// An integer in `[0, bound)` from the 32 bits of one element: `⌊bound · x / 2³²⌋`. The
-    /// probability of each value differs from `1 / bound` by less than 2⁻³². A `bound` of 0 gives 0.
+    /// probability of each value differs from `1 / bound` by less than 2⁻³². For a
+    /// `bound` of 0 it is 0.
     ///
     /// # Panics
     ///

@@ -78,8 +78,8 @@ fn cos_sin_of_turn(bits: u32) -> (f32, f32) {
     )
 }
 
-/// `yes` where `mask` is all ones, `no` where it is all zeros. An `if` may become a branch, and then
-/// the loop around it is no longer vectorised.
+/// `yes` where `mask` is all ones, `no` where it is all zeros. An `if` may become a branch, and
+/// then the loop around it is no longer vectorised.
 #[inline(always)]
 fn select(mask: u32, yes: f32, no: f32) -> f32 {
     f32::from_bits(yes.to_bits() & mask | no.to_bits() & !mask)

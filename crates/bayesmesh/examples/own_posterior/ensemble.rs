@@ -4,8 +4,8 @@
 //!     p(y∣x) = 1/M Σ_m p(y∣x, θ_m),   θ_m ← θ_m − η·∇L(θ_m).
 //!
 //! Each draw is a member with numbers of its own, on the sample rank of that draw only. With a mean
-//! over draws as the loss (`Expected`) each is trained for itself, with the likelihood of the mixture
-//! (`Mixture`) all are trained together.
+//! over draws as the loss (`Expected`) each is trained for itself, with the likelihood of the
+//! mixture (`Mixture`) all are trained together.
 
 use bayesmesh::posterior::{Ownership, Parameters};
 use bayesmesh::{Draw, Network, Posterior};

@@ -91,6 +91,20 @@ pub enum CheckpointError {
         problem: String,
     },
 
+    /// Numbers that no network can use.
+    #[error(
+        "{}: {group}: '{name}' is not finite, it holds NaN or infinite numbers, with which every \
+         prediction would be wrong. Use an earlier checkpoint, or train again", path.display()
+    )]
+    NotFinite {
+        /// The file.
+        path: PathBuf,
+        /// The group of the tensor.
+        group: Group,
+        /// The name of the tensor.
+        name: String,
+    },
+
     /// A checkpoint that could not be read back is not written.
     #[error("{}: not written, {group}: {problem}", path.display())]
     Invalid {

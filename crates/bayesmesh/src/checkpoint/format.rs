@@ -1,6 +1,6 @@
 //! Checkpoints as safetensors files; the layout is documented at the [module](super).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -83,16 +83,9 @@ pub(super) fn read(path: &Path) -> Result<Checkpoint, CheckpointError> {
     reader.check_size(&header)?;
 
     let mut groups = Vec::new();
-    for group in Group::ALL {
-        let tensors: Result<Vec<_>, _> = notes
-            .names(group)?
-            .into_iter()
-            .map(|name| reader.tensor(&header, group, name))
-            .collect();
-        groups.push(tensors?);
-    }
-    if groups.iter().map(Vec::len).sum::<usize>() != header.tensors().len() {
-        return Err(reader.damaged("it holds tensors that its metadata does not list"));
+    for (group, names) in notes.lists(&header)? {
+        let tensors = names.into_iter().map(|name| reader.tensor(&header, group, name));
+        groups.push(tensors.collect::<Result<Vec<_>, _>>()?);
     }
     let [parameters, buffers, optimizer] =
         groups.try_into().expect("as many groups as Group::ALL has");
@@ -183,9 +176,7 @@ impl<'a> Reader<'a> {
         group: Group,
         name: String,
     ) -> Result<NamedTensor, CheckpointError> {
-        let Some(info) = header.info(&format!("{group}/{name}")) else {
-            return Err(self.damaged(&format!("{group}: '{name}' is listed, but absent")));
-        };
+        let info = header.info(&format!("{group}/{name}")).expect("`Notes::lists` has found it");
         let TensorInfo { dtype, shape, data_offsets: (from, to) } = info;
         if *dtype != Dtype::F32 {
             return Err(self.damaged(&format!("{group}: '{name}' has type {dtype}, not F32")));
@@ -263,6 +254,35 @@ impl<'a> Notes<'a> {
             let problem = format!("'{key}' in its metadata is '{text}', not a whole number");
             damaged(self.path, &problem)
         })
+    }
+
+    /// The names of the tensors of every group in order: each tensor of the file once. A file that
+    /// lists a tensor more often could ask for any amount of memory, so this is known before any
+    /// tensor is read.
+    fn lists(&self, header: &Metadata) -> Result<Vec<(Group, Vec<String>)>, CheckpointError> {
+        let mut lists = Vec::new();
+        let mut count = 0;
+        for group in Group::ALL {
+            let names = self.names(group)?;
+            let mut seen = HashSet::new();
+            for name in &names {
+                if header.info(&format!("{group}/{name}")).is_none() {
+                    let problem = format!("{group}: '{name}' is listed, but absent");
+                    return Err(damaged(self.path, &problem));
+                }
+                if !seen.insert(name) {
+                    let problem = format!("{group}: '{name}' is listed twice");
+                    return Err(damaged(self.path, &problem));
+                }
+            }
+            count += names.len();
+            lists.push((group, names));
+        }
+        if count != header.tensors().len() {
+            let problem = "it holds tensors that its metadata does not list";
+            return Err(damaged(self.path, problem));
+        }
+        Ok(lists)
     }
 
     /// The names of the tensors of a group in order.

@@ -30,7 +30,7 @@ mod tensor;
 
 pub(crate) use broadcast::broadcast;
 pub use error::CheckpointError;
-pub use store::{Latest, Store};
+pub use store::{Search, Store};
 pub use tensor::{Group, NamedTensor};
 
 use std::collections::BTreeMap;
@@ -139,6 +139,23 @@ impl Checkpoint {
             None => Ok(()),
             Some(problem) => {
                 Err(CheckpointError::Mismatch { path: path.as_ref().into(), group, problem })
+            }
+        }
+    }
+
+    /// Refuses a tensor of the group that holds NaN or infinite numbers, unless it is one of those
+    /// that `may` do so. `path` is the file that it came from.
+    pub(crate) fn expect_finite(
+        &self,
+        path: &Path,
+        group: Group,
+        may: impl Fn(&NamedTensor) -> bool,
+    ) -> Result<(), CheckpointError> {
+        let wrong = |t: &&NamedTensor| !t.values.iter().all(|value| value.is_finite()) && !may(t);
+        match self.group(group).iter().find(wrong) {
+            None => Ok(()),
+            Some(NamedTensor { name, .. }) => {
+                Err(CheckpointError::NotFinite { path: path.into(), group, name: name.clone() })
             }
         }
     }

@@ -18,13 +18,32 @@ pub struct Store {
     keep_last: usize,
 }
 
-/// What [`Store::latest`] found.
+/// What [`Store::latest`] or [`Store::best`] found.
 #[derive(Clone, Debug, Default)]
-pub struct Latest {
-    /// The newest readable checkpoint and its file, if there is one.
+pub struct Search {
+    /// The first checkpoint that is not damaged and its file, if there is one.
     pub found: Option<(PathBuf, Checkpoint)>,
-    /// What was wrong with newer files, to be told to the user.
+    /// What was wrong with the files before it, to be told to the user.
     pub skipped: Vec<CheckpointError>,
+}
+
+impl Search {
+    /// Loads the first of these files that is not damaged. It is an error if one before it is
+    /// sound, but cannot be used.
+    fn among(paths: impl IntoIterator<Item = PathBuf>) -> Result<Self, CheckpointError> {
+        let mut search = Self::default();
+        for path in paths {
+            match Checkpoint::load(&path) {
+                Ok(checkpoint) => {
+                    search.found = Some((path, checkpoint));
+                    break;
+                }
+                Err(error) if error.is_loss() => search.skipped.push(error),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(search)
+    }
 }
 
 impl Store {
@@ -78,33 +97,23 @@ impl Store {
         Ok(path)
     }
 
-    /// Loads the best checkpoint, if one was saved.
-    pub fn best(&self) -> Result<Option<Checkpoint>, CheckpointError> {
-        match Checkpoint::load(self.best_path()) {
-            Err(CheckpointError::File(FileError::Missing { .. })) => Ok(None),
-            outcome => outcome.map(Some),
-        }
+    /// Loads the best checkpoint, if one was saved. A damaged one is passed over, as
+    /// [`latest`](Self::latest) does: the next best one takes its place.
+    pub fn best(&self) -> Result<Search, CheckpointError> {
+        Search::among(self.best_if_there())
     }
 
     /// Loads the newest checkpoint that is not damaged; when no other is left, the best one.
     ///
     /// It is an error if a newer one is sound, but cannot be used: one for which permission is
     /// missing, or of a later version of this program.
-    pub fn latest(&self) -> Result<Latest, CheckpointError> {
-        let mut latest = Latest::default();
+    pub fn latest(&self) -> Result<Search, CheckpointError> {
         let by_step = self.list()?.into_iter().rev().map(|(_, path)| path);
-        let best = Some(self.best_path()).filter(|path| path.exists());
-        for path in by_step.chain(best) {
-            match Checkpoint::load(&path) {
-                Ok(checkpoint) => {
-                    latest.found = Some((path, checkpoint));
-                    break;
-                }
-                Err(error) if error.is_loss() => latest.skipped.push(error),
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(latest)
+        Search::among(by_step.chain(self.best_if_there()))
+    }
+
+    fn best_if_there(&self) -> Option<PathBuf> {
+        Some(self.best_path()).filter(|path| path.exists())
     }
 
     /// The checkpoints by step, ascending. Their content is not looked at.

@@ -84,9 +84,10 @@ pub struct ReliabilityRow {
 /// - `unweighted_calibration_error`: the mean of `|a_b − c_b|` over the bins that are not empty
 /// - `maximum_calibration_error`: the largest `|a_b − c_b|`
 ///
-/// Their standard errors over examples take as given on which side of the confidence the accuracy of
-/// a bin is, and which bin is the largest. Then the `ece` is a mean of `±(p − hit)`, and the others
-/// are made of such means within bins. Where gaps are no larger than chance they are too small.
+/// Their standard errors over examples take as given on which side of the confidence the accuracy
+/// of a bin is, and which bin is the largest. Then the `ece` is a mean of `±(p − hit)`, and the
+/// others are made of such means within bins. Where gaps are no larger than chance they are too
+/// small.
 #[derive(Clone, Debug)]
 pub struct CalibrationBins {
     bins: Bins,
@@ -172,8 +173,8 @@ impl ClassificationMetric for CalibrationBins {
 
 /// `classwise_calibration_error`: the mean over classes c of the expected calibration error of
 /// `p_c` as the probability of "the label is c", every example counting in every class. Bins as in
-/// [`CalibrationBins`]. The classes of an example depend on each other, so there is no standard error
-/// over examples.
+/// [`CalibrationBins`]. The classes of an example depend on each other, so there is no standard
+/// error over examples.
 #[derive(Clone, Debug)]
 pub struct ClasswiseCalibration {
     classes: usize,

@@ -13,12 +13,12 @@ pub struct CoverageRow {
 }
 
 /// Mean over rows of `|nominal − observed|`.
-pub(super) fn mean_absolute_gap(rows: &[CoverageRow]) -> f64 {
+fn mean_absolute_gap(rows: &[CoverageRow]) -> f64 {
     rows.iter().map(|row| (row.nominal - row.observed).abs()).sum::<f64>() / rows.len() as f64
 }
 
-/// A level as a part of a name, exactly: 0.9 is `90`, 0.975 is `97.5`, 0.9999 is `99.99`. The decimal
-/// point of the shortest text of the level moves by two places.
+/// A level as a part of a name, exactly: 0.9 is `90`, 0.975 is `97.5`, 0.9999 is `99.99`. The
+/// decimal point of the shortest text of the level moves by two places.
 pub fn percent(level: f64) -> String {
     let text = level.to_string();
     let (whole, decimals) = text.split_once('.').unwrap_or((&text, ""));
@@ -42,7 +42,7 @@ pub(super) fn sorted_levels(levels: &[f64]) -> Result<Vec<f64>, MetricError> {
 }
 
 /// Levels are in (0, 1) and strictly ascending, and there is one.
-pub(super) fn check_levels(levels: &[f64]) -> Result<(), MetricError> {
+fn check_levels(levels: &[f64]) -> Result<(), MetricError> {
     let inside = levels.iter().all(|level| *level > 0.0 && *level < 1.0);
     if !levels.is_empty() && inside && levels.is_sorted_by(|a, b| a < b) {
         return Ok(());
@@ -51,7 +51,8 @@ pub(super) fn check_levels(levels: &[f64]) -> Result<(), MetricError> {
     Err(MetricError::Setting { setting: "levels", expected, actual: format!("{levels:?}") })
 }
 
-/// How far the distribution function at the truth may lie beyond the end of an interval by rounding.
+/// How far the distribution function at the truth may lie beyond the end of an interval by
+/// rounding.
 const SLACK: f64 = 1e-12;
 
 /// Counts of the central intervals of a mixture, which are nested: a truth in one is in all wider.
@@ -60,8 +61,9 @@ const SLACK: f64 = 1e-12;
 #[derive(Clone, Debug)]
 struct CentralIntervals {
     levels: Vec<f64>,
-    /// Rows, cells, then for each level l the sum over rows of the count `c_l` of cells inside, then
-    /// the sums of the products `c_l c_m` of all pairs `l ≤ m`, from which come standard errors.
+    /// Rows, cells, then for each level l the sum over rows of the count `c_l` of cells inside,
+    /// then the sums of the products `c_l c_m` of all pairs `l ≤ m`, from which come standard
+    /// errors.
     statistics: Vec<f64>,
 }
 
@@ -129,8 +131,8 @@ impl CentralIntervals {
     }
 }
 
-/// `coverage_50`, `coverage_80`, …: the share of the truth in the central interval of the mixture at
-/// that level, `(1 − L)/2 ≤ F(y) ≤ (1 + L)/2`.
+/// `coverage_50`, `coverage_80`, …: the share of the truth in the central interval of the mixture
+/// at that level, `(1 − L)/2 ≤ F(y) ≤ (1 + L)/2`.
 #[derive(Clone, Debug)]
 pub struct Coverage {
     intervals: CentralIntervals,

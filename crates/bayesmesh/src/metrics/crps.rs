@@ -1,6 +1,6 @@
 //! The continuous ranked probability score: the distance of a predictive distribution function from
-//! the step at the target, `∫ (F(x) − [x ≥ y])² dx = E|X − y| − ½ E|X − X'|` with X and X' from F. It is
-//! in the units of the target, and for a certain prediction it is the absolute error.
+//! the step at the target, `∫ (F(x) − [x ≥ y])² dx = E|X − y| − ½ E|X − X'|` with X and X' from F.
+//! It is in the units of the target, and for a certain prediction it is the absolute error.
 
 use std::f64::consts::PI;
 use std::ops::Range;
@@ -48,7 +48,8 @@ pub(super) fn pairs(
     Pairs { sum: total(|g| g.with_all), same: total(|g| g.same), groups: sums }
 }
 
-/// Pair by pair: `E|X_s − X_t| = √v g(|m_s − m_t|/√v)` with `v = v_s + v_t` and g as in [`NormalTable`].
+/// Pair by pair: `E|X_s − X_t| = √v g(|m_s − m_t|/√v)` with `v = v_s + v_t` and g as in
+/// [`NormalTable`].
 fn pairs_of_gaussians(
     means: &[f64],
     variances: &[f64],
@@ -126,8 +127,9 @@ impl Grid {
     }
 }
 
-/// Of many draws: with `F_g = Σ_(s∈g) Φ((x − m_s)/σ_s)` and F the sum over all S draws, the pairs of a
-/// group of n draws with all are `∫ F_g (S − F) + F (n − F_g) dx`, those within it `2 ∫ F_g (n − F_g) dx`.
+/// Of many draws: with `F_g = Σ_(s∈g) Φ((x − m_s)/σ_s)` and F the sum over all S draws, the pairs
+/// of a group of n draws with all are `∫ F_g (S − F) + F (n − F_g) dx`, those within it
+/// `2 ∫ F_g (n − F_g) dx`.
 ///
 /// The integrand is smooth, and its spectrum falls like that of the narrowest Gaussian. So the sum
 /// over points h = σ/2 apart is the integral but for `exp(−π²σ²/h²)`, 1e-17 of it: O(S) for as many
@@ -190,7 +192,8 @@ fn pairs_of_steps(means: &[f64], groups: &[Range<usize>]) -> Vec<GroupPairs> {
 
 /// The CRPS of the mixture of all draws:
 ///
-/// - `crps`: mean over rows and outputs of `∫ (F(x) − [x ≥ y])² dx`, F being the mixture of the draws
+/// - `crps`: mean over rows and outputs of `∫ (F(x) − [x ≥ y])² dx`, F being the mixture of the
+///   draws
 /// - `crps_fair`: what it would be with infinitely many draws, without bias: pairs of a draw with
 ///   itself are left out. NaN for one draw.
 #[derive(Clone, Debug, Default)]

@@ -63,16 +63,6 @@ pub enum MetricError {
         /// The value.
         value: f64,
     },
-    /// The lower end of an interval lies above its upper end.
-    #[error("interval at index {index} has its lower end {lower} above its upper end {upper}")]
-    Interval {
-        /// Position in the row-major table.
-        index: usize,
-        /// Lower end.
-        lower: f32,
-        /// Upper end.
-        upper: f32,
-    },
     /// A metric was asked for with a setting it cannot have.
     #[error("{setting} must be {expected}, not {actual}")]
     Setting {

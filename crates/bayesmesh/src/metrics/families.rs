@@ -352,7 +352,8 @@ mod tests {
         }
     }
 
-    /// Rows of three outputs that have most of their error in common, with draws that are too narrow.
+    /// Rows of three outputs that have most of their error in common, with draws that are too
+    /// narrow.
     #[test]
     fn errors_over_examples_are_the_spread_over_sets_of_examples() {
         let (rows, draws, outputs) = (200, 4, 3);

@@ -72,8 +72,8 @@ impl RegressionMetric for PitHistogram {
 /// Ties are shared: a target equal to k draws adds `1/(k + 1)` to each of the k + 1 ranks it could
 /// have. That is the expectation of breaking ties at random, without randomness.
 ///
-/// It is about draws that predict without noise, as the members of an ensemble of forecasts do; with
-/// noise the truth is not distributed like the draws, and nothing is counted.
+/// It is about draws that predict without noise, as the members of an ensemble of forecasts do;
+/// with noise the truth is not distributed like the draws, and nothing is counted.
 ///
 /// `rank_deviation`: `Σ_r |n_r/n − 1/(S+1)|`, 0 for a flat histogram. It has no standard error over
 /// examples.

@@ -25,11 +25,11 @@ pub(super) fn draw_groups(draws: usize, groups: usize) -> Vec<Range<usize>> {
 ///
 /// `se² = (G − 1)/G Σ_g (θ_g − mean θ)²`, θ_g being the score without group g.
 ///
-/// It needs no more predictions, and holds for any score that changes smoothly with the distribution
-/// of the draws, as those that are means over many examples do. G is [`DRAW_GROUPS`] or, for fewer
-/// draws, their number; with less than three draws there are no groups and no errors. The estimate
-/// itself is off by about `1/√(2(G − 1))`, a quarter. Groups of sizes that differ by one are taken as
-/// equal.
+/// It needs no more predictions, and holds for any score that changes smoothly with the
+/// distribution of the draws, as those that are means over many examples do. G is [`DRAW_GROUPS`]
+/// or, for fewer draws, their number; with less than three draws there are no groups and no errors.
+/// The estimate itself is off by about `1/√(2(G − 1))`, a quarter. Groups of sizes that differ by
+/// one are taken as equal.
 #[derive(Clone, Debug)]
 pub struct Jackknife<M> {
     draws: usize,
@@ -252,8 +252,8 @@ mod tests {
                 let deviation = (variance / (SETS - 1) as f64).sqrt();
                 let squares: f64 = all.iter().map(|scores| of(scores).se_draws.powi(2)).sum();
                 let found = (squares / SETS as f64).sqrt();
-                // The deviation is known to a twentieth; the jackknife errs on the safe side where a
-                // score is not linear in the distribution of the draws.
+                // The deviation is known to a twentieth; the jackknife errs on the safe side where
+                // a score is not linear in the distribution of the draws.
                 let ratio = found / deviation;
                 assert!((0.8..1.5).contains(&ratio), "{name}: {found} is not {deviation}");
             }

@@ -4,9 +4,10 @@
 //! without noise a component is a step at m_s. Every score of numbers is that of F. Nothing is
 //! approximated by a single Gaussian.
 //!
-//! The scores of the mixtures that lack one group of draws, from which [`Jackknife`](super::Jackknife)
-//! takes its standard errors, come from sums over groups that are known anyway, so that no density,
-//! no distribution function and no pair of draws is evaluated twice.
+//! The scores of the mixtures that lack one group of draws, from which
+//! [`Jackknife`](super::Jackknife) takes its standard errors, come from sums over groups that are
+//! known anyway, so that no density, no distribution function and no pair of draws is evaluated
+//! twice.
 
 use std::ops::Range;
 
@@ -216,8 +217,8 @@ struct Draws<'a> {
     noise: bool,
     /// The draws of each group that is left out in turn, one after the other.
     groups: &'a [Range<usize>],
-    /// The groups by which pairs of draws are added up, also where none is left out: so that a score
-    /// has the same bits with and without its standard error.
+    /// The groups by which pairs of draws are added up, also where none is left out: so that a
+    /// score has the same bits with and without its standard error.
     parts: Vec<Range<usize>>,
     terms: Vec<f64>,
     room: [Vec<f64>; 2],
@@ -361,8 +362,8 @@ impl<'a> Draws<'a> {
 
     /// CRPS and fair CRPS of all draws; those without each group are handed to `without`.
     ///
-    /// With `A(μ, v) = E|N(μ, v)|`, the score is `mean_s A(y − m_s, v_s) − ½ mean_st A(m_s − m_t, v_s +
-    /// v_t)`; the fair one leaves the pairs of a draw with itself out. The sum over the pairs
+    /// With `A(μ, v) = E|N(μ, v)|`, the score is `mean_s A(y − m_s, v_s) − ½ mean_st A(m_s − m_t,
+    /// v_s + v_t)`; the fair one leaves the pairs of a draw with itself out. The sum over the pairs
     /// without a group is that of all, minus twice those of the group with anyone, plus those
     /// within the group, which were subtracted twice.
     fn crps(&mut self, mut without: impl FnMut(usize, f64, f64)) -> (f64, f64) {

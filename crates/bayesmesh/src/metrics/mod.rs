@@ -8,14 +8,14 @@
 //! Inputs are plain slices, checked once:
 //!
 //! - [`ClassificationMetric`]: mean probabilities `[rows, classes]` and labels `[rows]`;
-//! - [`RegressionMetric`]: draws of values `[draws, rows, outputs]` with the variance of their noise, if
-//!   they have any, and the truth `[rows, outputs]`, a [`MixtureBatch`]. What is scored is the
-//!   mixture of the draws, each with its noise, never a Gaussian in its place.
+//! - [`RegressionMetric`]: draws of values `[draws, rows, outputs]` with the variance of their
+//!   noise, if they have any, and the truth `[rows, outputs]`, a [`MixtureBatch`]. What is scored
+//!   is the mixture of the draws, each with its noise, never a Gaussian in its place.
 //!
 //! [`ClassificationScores`] and [`RegressionScores`] hold the metrics of a family for an evaluation
-//! loop, [`Jackknife`] adds how much they depend on the draws, and [`Evaluation`] is what comes out.
-//! The rest of the module are the numbers behind them: [`normal`], [`quantile`], [`uncertainty`] and
-//! [`auroc`].
+//! loop, [`Jackknife`] adds how much they depend on the draws, and [`Evaluation`] is what comes
+//! out. The rest of the module are the numbers behind them: [`normal`], [`quantile`],
+//! [`uncertainty`] and [`auroc`].
 //!
 //! ```
 //! use bayesmesh::metrics::{ClassificationScores, MetricSet};
@@ -49,9 +49,7 @@ mod error;
 mod evaluation;
 mod families;
 mod histogram;
-mod interval;
 mod jackknife;
-mod latitude;
 mod mixture;
 pub mod normal;
 mod normal_table;
@@ -75,9 +73,7 @@ pub use error::MetricError;
 pub use evaluation::{ClassificationEvaluation, Evaluation, RegressionEvaluation};
 pub use families::{ClassificationScores, RegressionScores};
 pub use histogram::{PitHistogram, RankHistogram};
-pub use interval::IntervalCoverage;
 pub use jackknife::{DRAW_GROUPS, Jackknife};
-pub use latitude::{LatitudeRmse, latitude_weights};
 pub use mixture::{Cell, MixtureBatch, RegressionBatch};
 pub use regression::{ByOutput, MixtureNll, OutputRow, PointError, Sharpness};
 pub use spread_skill::{SpreadSkill, SpreadSkillRow};

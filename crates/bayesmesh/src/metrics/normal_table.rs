@@ -1,7 +1,7 @@
 //! Functions of the normal distribution that are needed a billion times: from a table.
 //!
-//! Both are smooth, so that a cubic on each of the intervals `[i/512, (i+1)/512]` of `[0, 8]` that has
-//! their values and slopes at both ends is within 1e-13 of them.
+//! Both are smooth, so that a cubic on each of the intervals `[i/512, (i+1)/512]` of `[0, 8]` that
+//! has their values and slopes at both ends is within 1e-13 of them.
 
 use std::sync::LazyLock;
 

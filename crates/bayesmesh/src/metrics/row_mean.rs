@@ -1,8 +1,8 @@
 //! Means over cells with the standard error over rows.
 //!
 //! The outputs of an example depend on each other, so an example is one observation however many
-//! outputs it has. With the sum `t_i` of row i over its K outputs, the score is `Σ t_i / (n K)`, and
-//! its standard error is `s / (K √n)` with the sample deviation s of the `t_i`. Rows count as
+//! outputs it has. With the sum `t_i` of row i over its K outputs, the score is `Σ t_i / (n K)`,
+//! and its standard error is `s / (K √n)` with the sample deviation s of the `t_i`. Rows count as
 //! independent. Those of a series that overlap are not, and the true error is then larger.
 
 use super::Score;
@@ -27,8 +27,8 @@ impl Estimate {
     }
 }
 
-/// Adds a row to statistics `[rows, cells, Σ t, Σ t², Σ u, Σ u², …]`: the sums of its terms over its
-/// `outputs`.
+/// Adds a row to statistics `[rows, cells, Σ t, Σ t², Σ u, Σ u², …]`: the sums of its terms over
+/// its `outputs`.
 pub(super) fn count_row(statistics: &mut [f64], outputs: usize, sums: &[f64]) {
     statistics[0] += 1.0;
     statistics[1] += outputs as f64;

@@ -30,8 +30,9 @@ pub struct SpreadSkillRow {
 /// - `skill`: `√(mean (mean − target)²)`, the root mean square error
 /// - `spread_skill_ratio`: spread / skill; 1 if calibrated, below 1 if too certain
 ///
-/// The factor is that of a mean of S draws: if the target is distributed like a draw with its noise,
-/// the mean of the draws misses it by `E + N`, and by another `E/S` for being the mean of so few.
+/// The factor is that of a mean of S draws: if the target is distributed like a draw with its
+/// noise, the mean of the draws misses it by `E + N`, and by another `E/S` for being the mean of so
+/// few.
 ///
 /// The bins are fixed beforehand, so that parts add: by default half octaves (factors of √2) from
 /// 2⁻¹⁰ to 2¹⁰, with one bin below and one above.

@@ -7,8 +7,8 @@ use super::Network;
 use crate::draw::Draw;
 use crate::error::{Error, Result};
 
-/// A network that predicts values, with one trainable noise variance for each of them (homoscedastic
-/// noise): appends the logarithms v of the variances to the outputs, `[ŷ | v]`, as
+/// A network that predicts values, with one trainable noise variance for each of them
+/// (homoscedastic noise): appends the logarithms v of the variances to the outputs, `[ŷ | v]`, as
 /// [`Gaussian`](crate::loss::Gaussian) and [`StudentT`](crate::loss::StudentT) read them.
 ///
 /// ```
@@ -28,8 +28,8 @@ use crate::error::{Error, Result};
 /// # Ok::<(), bayesmesh::Error>(())
 /// ```
 ///
-/// A [`MeanField`](crate::MeanField) posterior takes v as a point estimate unless asked otherwise. It
-/// is trained as a weight is, and weight decay draws it towards a variance of one.
+/// A [`MeanField`](crate::MeanField) posterior takes v as a point estimate unless asked otherwise.
+/// It is trained as a weight is, and weight decay draws it towards a variance of one.
 #[derive(Module, Debug)]
 pub struct LearnedNoise<N: Module> {
     network: N,

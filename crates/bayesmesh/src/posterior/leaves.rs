@@ -29,8 +29,8 @@ impl<const D: usize> Leaf for Tensor<D> {
     }
 }
 
-/// The backward pass of sampling, in the closed form that each [`Family`] has. It owns what it needs,
-/// so that it can go along with a backward pass.
+/// The backward pass of sampling, in the closed form that each [`Family`] has. It owns what it
+/// needs, so that it can go along with a backward pass.
 #[derive(Clone, Debug)]
 pub(crate) struct SamplingBackward {
     /// All trainable numbers.

@@ -331,7 +331,8 @@ impl<N: Module> ModuleMapper for Assembler<'_, N> {
         };
         let shape: [usize; D] = shape[..].try_into().expect("the rank found by the inventory");
         // In its shape before it becomes a leaf: a step of the tape between the leaf and the layer
-        // would run at the very end of the backward pass, and the gradient would be known only then.
+        // would run at the very end of the backward pass, and the gradient would be known only
+        // then.
         let values = values.reshape(shape);
         let values = match (self.tape, entry) {
             (Tape::Off, _) => values,

@@ -12,10 +12,10 @@ use crate::metrics::{Evaluation, MixtureBatch, log_probability, normal};
 
 /// What S draws predict for a batch, kept draw by draw.
 ///
-/// For classes a draw gives probabilities `softmax(ŷ_s)`, and together they predict the mean of them.
-/// For regression a draw gives values `ŷ_s`, with a noise variance `v_s` where the loss has one, and
-/// together they predict the mixture `F = 1/S Σ_s N(ŷ_s, v_s)`; without noise a component is a step.
-/// Densities, quantiles and scores are those of F.
+/// For classes a draw gives probabilities `softmax(ŷ_s)`, and together they predict the mean of
+/// them. For regression a draw gives values `ŷ_s`, with a noise variance `v_s` where the loss has
+/// one, and together they predict the mixture `F = 1/S Σ_s N(ŷ_s, v_s)`; without noise a component
+/// is a step. Densities, quantiles and scores are those of F.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Predictive {
     /// Whether the values are probabilities of classes.
@@ -308,8 +308,8 @@ impl Predictive {
 
     /// The probability that the prediction gives to values below the truth, `F(y)`, for each (row,
     /// output) pair: uniform if the predicted distribution is right. With noise it is within
-    /// `(1 ± L)/2` exactly when the central interval of level L holds the truth. Without noise it is
-    /// the share of draws below the truth, ties counting half, while
+    /// `(1 ± L)/2` exactly when the central interval of level L holds the truth. Without noise it
+    /// is the share of draws below the truth, ties counting half, while
     /// [quantiles](Self::quantiles) interpolate between draws.
     pub fn pit(&self, truth: &[f32]) -> Result<Vec<f64>> {
         Ok(self.mixtures(truth)?.pit())

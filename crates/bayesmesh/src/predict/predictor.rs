@@ -21,11 +21,12 @@ use crate::trainer::members::Members;
 use crate::trainer::{Place, State};
 
 /// A trained posterior and how its outputs are read: everything that predictions and their scores
-/// need. [`Trainer::predictor`](crate::Trainer::predictor) gives one, and [`load`](Self::load) reads
-/// what [`Trainer::save`](crate::Trainer::save) wrote.
+/// need. [`Trainer::predictor`](crate::Trainer::predictor) gives one, and [`load`](Self::load)
+/// reads what [`Trainer::save`](crate::Trainer::save) wrote.
 ///
 /// ```
-/// # use bayesmesh::{Draw, Length, MeanField, Network, Predictor, Prior, Settings, TensorDataset, Trainer};
+/// # use bayesmesh::{Draw, Length, MeanField, Network, Predictor, Prior, Settings};
+/// # use bayesmesh::{TensorDataset, Trainer};
 /// # use bayesmesh::loss::{Expected, Gaussian};
 /// # use burn::{module::Module, nn::{Linear, LinearConfig}, tensor::{Device, Tensor}};
 /// # #[derive(Module, Debug)]
@@ -109,8 +110,8 @@ impl<N: Network> Posterior for Restored<N> {
 }
 
 impl<N: Network> Predictor<Restored<N>> {
-    /// Reads a saved run, whatever its posterior and loss were; `network` says what its tensors are,
-    /// their values are replaced. Ranks are threads, one for each processor.
+    /// Reads a saved run, whatever its posterior and loss were; `network` says what its tensors
+    /// are, their values are replaced. Ranks are threads, one for each processor.
     ///
     /// Weights of a [`Family`] that is not the library's are refused:
     /// [`load_as`](Predictor::load_as) takes the posterior that has them.
@@ -248,7 +249,8 @@ impl<P: Posterior> Predictor<P> {
         self.on_mesh(data, |mesh, members| readout.evaluate(mesh, members, data, scoring))
     }
 
-    /// [`evaluate_as`](Self::evaluate_as) and [`tabulate`](Self::tabulate) in one pass over the data.
+    /// [`evaluate_as`](Self::evaluate_as) and [`tabulate`](Self::tabulate) in one pass over the
+    /// data.
     pub fn evaluate_and_tabulate<D>(
         &self,
         data: &D,
@@ -275,8 +277,8 @@ impl<P: Posterior> Predictor<P> {
     /// Gathers `columns` numbers of each example, made from its prediction with `draws` draws, as
     /// `[examples, columns]` on all ranks. Collective in a job.
     ///
-    /// `row` gets predictions of a few examples at a time and gives `[rows, columns]`, row-major; it
-    /// runs on the rank that has them.
+    /// `row` gets predictions of a few examples at a time and gives `[rows, columns]`, row-major;
+    /// it runs on the rank that has them.
     pub fn tabulate<D>(
         &self,
         data: &D,
@@ -330,8 +332,8 @@ impl<P: Posterior> Predictor<P> {
     /// error on validation data has beyond the mean variance of the predictions,
     /// `√max(0, mean (ȳ − y)² − mean Var)`.
     ///
-    /// A squared error says nothing of the noise in the data, so that the spread of the draws alone is
-    /// too narrow. Give this to [`Predictive::with_noise`] or to [`Scoring::noise`];
+    /// A squared error says nothing of the noise in the data, so that the spread of the draws alone
+    /// is too narrow. Give this to [`Predictive::with_noise`] or to [`Scoring::noise`];
     /// [`Trainer::calibrate_noise`](crate::Trainer::calibrate_noise) keeps it for all predictions.
     pub fn estimate_noise<D>(&self, valid: &D, draws: usize) -> Result<Vec<f64>>
     where

@@ -110,6 +110,12 @@ impl Readout {
         if draws == 0 {
             return Err(Error::Setting("a prediction needs at least one draw".to_owned()));
         }
+        if draws > u32::MAX as usize {
+            return Err(Error::Setting(format!(
+                "{draws} draws are more than the {} that streams can address; predict with fewer",
+                u32::MAX
+            )));
+        }
         let own = members.draws_of(draws, samples)?;
         let snapshot = |draw: usize| members.of_draw(draw).parameters().snapshot();
         // One for all draws that share their numbers.
@@ -160,8 +166,8 @@ impl Readout {
 
     /// Predicts a data set chunk by chunk and hands each prediction with its truth to `visit`. Rows
     /// are spread over the data axis and draws over the sample axis; a prediction then has all its
-    /// draws, and the ranks that made it together divide its rows. So **each row is visited once, by
-    /// one rank**, and whatever adds over rows is summed over the whole world. Collective.
+    /// draws, and the ranks that made it together divide its rows. So **each row is visited once,
+    /// by one rank**, and whatever adds over rows is summed over the whole world. Collective.
     pub fn visit<P, D>(
         &self,
         mesh: &MeshComm,

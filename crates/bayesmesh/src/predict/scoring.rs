@@ -18,7 +18,8 @@ pub struct Scoring {
     /// computed eight times more. Pairs of draws, the most work by far, are not.
     pub se_draws: bool,
     /// Deviation of noise to add, one for each output; none where it is empty. For losses that say
-    /// nothing of the noise: [`Predictor::estimate_noise`](super::Predictor::estimate_noise) finds it.
+    /// nothing of the noise: [`Predictor::estimate_noise`](super::Predictor::estimate_noise) finds
+    /// it.
     pub noise: Vec<f64>,
     /// Levels of the central intervals whose coverage is counted.
     pub levels: Vec<f64>,

@@ -56,8 +56,8 @@ impl Course {
         self.steps
     }
 
-    /// Steps of a pass over the examples. Batches are full: what is left over at the end of an epoch
-    /// is left out.
+    /// Steps of a pass over the examples. Batches are full: what is left over at the end of an
+    /// epoch is left out.
     pub fn epoch_steps(&self) -> usize {
         self.examples / self.batch
     }

@@ -25,8 +25,8 @@ impl Place {
     }
 
     /// The mesh that a run with so many draws and examples a step gets by default: draws within a
-    /// node and data across nodes ([`Mesh::for_nodes`]). Threads are one node, with a rank for every
-    /// processor but no more than draws. Collective in a job.
+    /// node and data across nodes ([`Mesh::for_nodes`]). Threads are one node, with a rank for
+    /// every processor but no more than draws. Collective in a job.
     pub fn default_mesh(&self, draws: usize, batch: usize) -> Result<Mesh> {
         let nodes = match self {
             Self::Job(world) => node_sizes(&**world)?,

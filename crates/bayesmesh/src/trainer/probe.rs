@@ -42,8 +42,8 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         }
         self.loss.check(outputs, &target)?;
         let foreign = foreign_randomness(parameters.network());
-        let remedy = "use `draw.dropout` in the forward pass instead, whose masks are the same on any \
-                      number of ranks and stay on in prediction where they should";
+        let remedy = "use `draw.dropout` in the forward pass instead, whose masks are the same on \
+                      any number of ranks and stay on in prediction where they should";
         if let Some(layer) = foreign.first() {
             return Err(Error::Setting(format!(
                 "the network has {layer}, whose random numbers are not those of the draw: two runs \

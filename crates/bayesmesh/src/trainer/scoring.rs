@@ -45,7 +45,8 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     }
 
     /// Scores predictions with `draws` draws on labelled data, on the ranks of [`fit`](Self::fit),
-    /// each score with its standard errors. Collective in a job. [`Predictor`] has more of the kind.
+    /// each score with its standard errors. Collective in a job. [`Predictor`] has more of the
+    /// kind.
     pub fn evaluate<D>(&self, data: &D, draws: usize) -> Result<Evaluation>
     where
         D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
@@ -53,8 +54,8 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         self.predictor().evaluate(data, draws)
     }
 
-    /// [Estimates](Predictor::estimate_noise) the noise that the loss leaves open on validation data
-    /// and adds it to all predictions from now on. It travels with checkpoints.
+    /// [Estimates](Predictor::estimate_noise) the noise that the loss leaves open on validation
+    /// data and adds it to all predictions from now on. It travels with checkpoints.
     pub fn calibrate_noise<D>(&mut self, valid: &D, draws: usize) -> Result<Vec<f64>>
     where
         D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,

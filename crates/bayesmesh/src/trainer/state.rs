@@ -26,7 +26,8 @@ pub(crate) struct State<P> {
     pub seed: u64,
     /// What checkpoints say beside the state.
     pub notes: BTreeMap<String, String>,
-    /// Whether a step has begun to change numbers and not ended: some may have changed and others not.
+    /// Whether a step has begun to change numbers and not ended: some may have changed and others
+    /// not.
     pub torn: bool,
 }
 
@@ -143,6 +144,7 @@ impl<P: Posterior> State<P> {
         let structure = self.members.any().parameters();
         self.expect(&checkpoint, path, Group::Parameters, structure.named_values())?;
         self.expect(&checkpoint, path, Group::Buffers, structure.named_buffers())?;
+        self.expect_finite(&checkpoint, path, config.is_some())?;
 
         let step = checkpoint.step as usize;
         let mut members =
@@ -180,6 +182,32 @@ impl<P: Posterior> State<P> {
         };
         let expected: Vec<_> = (0..self.members.total()).flat_map(of_member).collect();
         Ok(checkpoint.expect(path, group, &expected)?)
+    }
+
+    /// Refuses numbers that are not finite where they would become a network or, where that is
+    /// restored, the state of an optimiser.
+    fn expect_finite(&self, checkpoint: &Checkpoint, path: &Path, optimizer: bool) -> Result<()> {
+        checkpoint.expect_finite(path, Group::Parameters, |_| false)?;
+        // A frozen tensor may be made of infinities, e.g. a mask. It is the same in the network.
+        let own = self.members.any().parameters().named_buffers();
+        checkpoint.expect_finite(path, Group::Buffers, |saved| {
+            let same = |own: &NamedTensor| {
+                let bits =
+                    |t: &NamedTensor| t.values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+                saved.name.ends_with(&own.name) && bits(own) == bits(saved)
+            };
+            own.iter().any(same)
+        })?;
+        if optimizer {
+            // What a posterior keeps for itself, it judges itself.
+            let of_posterior = |name: &str| {
+                let member = name.strip_prefix("member.").and_then(|rest| rest.split_once('.'));
+                member.map_or(name, |(_, own)| own).starts_with(POSTERIOR)
+            };
+            let may = |saved: &NamedTensor| of_posterior(&saved.name);
+            checkpoint.expect_finite(path, Group::Optimizer, may)?;
+        }
+        Ok(())
     }
 }
 

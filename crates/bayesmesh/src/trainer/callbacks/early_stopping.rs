@@ -5,8 +5,8 @@ use super::{Callback, EpochReport, Flow, StepReport};
 use crate::checkpoint::Checkpoint;
 use crate::error::Result;
 
-/// Stops a run when a validation score has not improved for some epochs. A score that does not exist
-/// is an error after the first epoch.
+/// Stops a run when a validation score has not improved for some epochs. A score that does not
+/// exist is an error after the first epoch.
 ///
 /// ```
 /// use bayesmesh::trainer::{EarlyStopping, Length};
@@ -33,8 +33,8 @@ use crate::error::Result;
 /// # Ok::<(), bayesmesh::Error>(())
 /// ```
 ///
-/// The trainer then stands where the run stopped; [`BestCheckpoint`](super::BestCheckpoint) has what
-/// was best.
+/// The trainer then stands where the run stopped; [`BestCheckpoint`](super::BestCheckpoint) has
+/// what was best.
 #[derive(Clone, Debug)]
 pub struct EarlyStopping {
     watched: Watched,

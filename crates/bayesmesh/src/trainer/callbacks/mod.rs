@@ -157,8 +157,9 @@ pub trait Callback: Send {
     ///
     /// It matters where the state is on several ranks: with
     /// [`shard_optimizer`](super::Settings::shard_optimizer), or with
-    /// [members](crate::posterior::Ownership) on several sample ranks. These have to send it then, so
-    /// say no where you can. A checkpoint after a no is not complete, and the run ends with an error.
+    /// [members](crate::posterior::Ownership) on several sample ranks. These have to send it then,
+    /// so say no where you can. A checkpoint after a no is not complete, and the run ends with an
+    /// error.
     fn wants_checkpoint(&self, report: &StepReport) -> bool {
         let _ = report;
         true

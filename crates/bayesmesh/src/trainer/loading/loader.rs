@@ -17,7 +17,7 @@ use burn::tensor::Device;
 use crate::data::{Batches, Dataset};
 use crate::error::{Error, Result};
 
-/// A rank's part of the batch of a step.
+/// A rank's shard of the batch of a step.
 pub struct Loaded<D: Dataset> {
     /// The numbers of the examples.
     pub rows: Arc<[usize]>,
@@ -25,14 +25,14 @@ pub struct Loaded<D: Dataset> {
     pub target: D::Target,
 }
 
-/// Where a rank gets its part of the batches from. Every rank takes every step once, in order.
+/// Where a rank gets its shard of the batches from. Every rank takes every step once, in order.
 ///
 /// In one process that is a [`Loader`], in a job a [`NodeFeed`](super::node_feed::NodeFeed).
 pub trait Feed<D: Dataset> {
-    /// The rank's part of the batch of a step, or why it could not be loaded.
+    /// The rank's shard of the batch of a step, or why it could not be loaded.
     fn take(&self, step: usize) -> Result<Loaded<D>>;
 
-    /// Called when the rank has done its part of a step and may have to wait for others: a good
+    /// Called when the rank has done its work of a step and may have to wait for others: a good
     /// moment for what it would have to do before the next one.
     fn pause(&self);
 }
@@ -43,10 +43,10 @@ pub struct Load<'a, D> {
     pub device: Device,
     /// The steps to load.
     pub steps: Turns,
-    /// Which part of every batch, out of how many.
+    /// Which shard of every batch, out of how many.
     pub shard: (usize, usize),
-    /// Which part of that, out of how many.
-    pub part: (usize, usize),
+    /// Which share of the shard, out of how many.
+    pub share: (usize, usize),
     /// Ranks that take each batch.
     pub takers: usize,
     /// Batches that may be loaded and not yet taken by all of them, where one thread loads.
@@ -72,31 +72,26 @@ impl Turns {
     }
 }
 
-impl Portion {
-    /// The steps out of these, and the part of the examples of each.
+impl Division {
+    /// Which of these steps one of them loads, and which share of each.
     pub fn of(self, steps: Range<usize>) -> (Turns, (usize, usize)) {
         match self {
-            Portion::All => (Turns::new(steps, 0, 1), (0, 1)),
-            Portion::Turn { own, all } => (Turns::new(steps, own, all), (0, 1)),
-            Portion::Part { own, all } => (Turns::new(steps, 0, 1), (own, all)),
+            Division::None => (Turns::new(steps, 0, 1), (0, 1)),
+            Division::Turns { own, all } => (Turns::new(steps, own, all), (0, 1)),
+            Division::Shares { own, all } => (Turns::new(steps, 0, 1), (own, all)),
         }
     }
 }
 
-/// What of the batches of a data shard one loader is to load.
+/// How several loaders divide the batches of a data shard among them.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Portion {
-    All,
-    /// Every batch whose turn it is.
-    Turn {
-        own: usize,
-        all: usize,
-    },
-    /// A part of every batch.
-    Part {
-        own: usize,
-        all: usize,
-    },
+pub enum Division {
+    /// Not at all: each loads everything.
+    None,
+    /// Each loads every batch whose turn it is.
+    Turns { own: usize, all: usize },
+    /// Each loads a share of every batch.
+    Shares { own: usize, all: usize },
 }
 
 /// Loading that takes less than this is not worth waking a thread for, which costs the ranks some
@@ -106,11 +101,11 @@ pub const QUICK: Duration = Duration::from_micros(100);
 /// How many batches are loaded to find out how long that takes.
 const TRIALS: usize = 3;
 
-/// Loads a part of every batch, once for all ranks that take it.
+/// Loads a shard of every batch, or a share of one, once for all ranks that take it.
 ///
 /// Where loading takes time, threads in the background do it, each another step: as many as there
 /// are takers, so that ranks that share what is loaded have as many hands to load it as if each
-/// loaded for itself. Where it is quick, the rank that is first done with its part of a step loads
+/// loaded for itself. Where it is quick, the rank that is first done with its work of a step loads
 /// the next batch, which takes the place of waiting for the others.
 pub struct Loader<'a, D: Dataset> {
     load: Load<'a, D>,
@@ -248,7 +243,7 @@ impl<'a, D: Dataset> Loader<'a, D> {
     }
 
     fn fetch(&self, step: usize) -> Stage<D> {
-        let Load { data, device, delay, takers, part: (own, all), .. } = &self.load;
+        let Load { data, device, delay, takers, share: (own, all), .. } = &self.load;
         let rows = self.rows(step);
         let rows: Arc<[usize]> = rows[share(rows.len(), *all, *own)].into();
         if !delay.is_zero() {

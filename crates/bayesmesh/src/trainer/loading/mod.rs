@@ -17,7 +17,7 @@ use super::place::Place;
 use super::plan::Plan;
 use crate::data::Dataset;
 use crate::error::Result;
-use loader::{Load, Loader, Portion, QUICK, while_loading};
+use loader::{Division, Load, Loader, QUICK, while_loading};
 use node_feed::NodeFeed;
 
 /// Where the ranks of this process get their batches from.
@@ -85,7 +85,7 @@ impl<'a, D: Dataset> Source<'_, 'a, D> {
         };
         let loader = |index| {
             let shard = mesh.coordinates(index * sharing).data;
-            self.loader(shard, Portion::All, sharing)
+            self.loader(shard, Division::None, sharing)
         };
         Feeds::Threads((0..loaders).map(loader).collect(), sharing)
     }
@@ -94,7 +94,7 @@ impl<'a, D: Dataset> Source<'_, 'a, D> {
     fn for_process(&self, mesh: &MeshComm) -> Result<NodeFeed<'a, D>> {
         let settings = self.plan.settings();
         let shard = mesh.coordinates.data;
-        let alone = self.loader(shard, Portion::All, 1);
+        let alone = self.loader(shard, Division::None, 1);
         if !settings.share_loading || mesh.samples.size() == 1 {
             return Ok(NodeFeed::alone(alone));
         }
@@ -104,23 +104,23 @@ impl<'a, D: Dataset> Source<'_, 'a, D> {
             return Ok(NodeFeed::alone(alone));
         }
         let rows = share(settings.batch, settings.mesh.data_size(), shard).len();
-        let portion = portion(alone.trial(node)?, rows, node.rank(), node.size());
-        if portion == Portion::All {
+        let division = division(alone.trial(node)?, rows, node.rank(), node.size());
+        if division == Division::None {
             return Ok(NodeFeed::alone(alone));
         }
-        Ok(NodeFeed::shared(self.loader(shard, portion, 1), portion, shared))
+        Ok(NodeFeed::shared(self.loader(shard, division, 1), division, shared))
     }
 
-    /// Loads the run for `takers` ranks of a data shard, or a portion of it.
-    fn loader(&self, shard: usize, portion: Portion, takers: usize) -> Loader<'a, D> {
+    /// Loads the run for `takers` ranks of a data shard, as far as the division leaves it to them.
+    fn loader(&self, shard: usize, division: Division, takers: usize) -> Loader<'a, D> {
         let settings = self.plan.settings();
-        let (steps, part) = portion.of(self.first..self.plan.course().steps());
+        let (steps, share) = division.of(self.first..self.plan.course().steps());
         let load = Load {
             data: self.data,
             device: self.device.clone().autodiff(),
             steps,
             shard: (shard, settings.mesh.data_size()),
-            part,
+            share,
             takers,
             ahead: settings.prefetch,
             delay: settings.load_delay,
@@ -129,18 +129,18 @@ impl<'a, D: Dataset> Source<'_, 'a, D> {
     }
 }
 
-/// How the ranks of a node share the loading of batches that have so many rows and take so long.
+/// How the ranks of a node divide the loading of batches that have so many rows and take so long.
 ///
 /// - Quick batches are not shared: each rank loads all of them, which takes less than sending them.
-/// - Slow batches are loaded in parts, so that all ranks have as much to do in every step.
-/// - What lies between is loaded in turns: handing over the parts would cost more than it saves. So
+/// - Slow batches are loaded in shares, so that all ranks have as much to do in every step.
+/// - What lies between is loaded in turns: gathering the shares would cost more than it saves. So
 ///   are batches that have too few rows for all ranks.
-fn portion(trial: Duration, rows: usize, own: usize, all: usize) -> Portion {
+fn division(trial: Duration, rows: usize, own: usize, all: usize) -> Division {
     const LONG: Duration = Duration::from_millis(10);
     match trial {
-        _ if trial < QUICK => Portion::All,
-        _ if trial < LONG || rows < all => Portion::Turn { own, all },
-        _ => Portion::Part { own, all },
+        _ if trial < QUICK => Division::None,
+        _ if trial < LONG || rows < all => Division::Turns { own, all },
+        _ => Division::Shares { own, all },
     }
 }
 
@@ -150,10 +150,10 @@ mod tests {
 
     #[test]
     fn long_loading_is_divided_evenly() {
-        let portion = |micros, rows| portion(Duration::from_micros(micros), rows, 1, 4);
-        assert_eq!(portion(99, 64), Portion::All);
-        assert_eq!(portion(100, 64), Portion::Turn { own: 1, all: 4 });
-        assert_eq!(portion(10_000, 64), Portion::Part { own: 1, all: 4 });
-        assert_eq!(portion(10_000, 3), Portion::Turn { own: 1, all: 4 });
+        let division = |micros, rows| division(Duration::from_micros(micros), rows, 1, 4);
+        assert_eq!(division(99, 64), Division::None);
+        assert_eq!(division(100, 64), Division::Turns { own: 1, all: 4 });
+        assert_eq!(division(10_000, 64), Division::Shares { own: 1, all: 4 });
+        assert_eq!(division(10_000, 3), Division::Turns { own: 1, all: 4 });
     }
 }

@@ -4,30 +4,30 @@ use std::slice;
 
 use bayesmesh_comm::NodeShared;
 
-use super::loader::{Feed, Loaded, Loader, Portion};
+use super::loader::{Division, Feed, Loaded, Loader};
 use crate::data::{Dataset, Rows as _};
 use crate::error::{Error, Result};
 
-/// Where a rank of a job gets its part of the batches from: its own loader, or the loaders of all
-/// ranks of its node that train on the same rows, each with a portion of them.
+/// Where a rank of a job gets its shard of the batches from: its own loader, or the loaders of all
+/// ranks of its node that train on the same rows, which divide them.
 ///
 /// Every batch is loaded once on a node then, in the background, and each rank has the time of
 /// several steps for a whole one.
 pub struct NodeFeed<'a, D: Dataset> {
     loader: Loader<'a, D>,
-    portion: Portion,
+    division: Division,
     shared: Option<NodeShared>,
 }
 
 impl<'a, D: Dataset> NodeFeed<'a, D> {
     /// A rank that loads everything for itself.
     pub fn alone(loader: Loader<'a, D>) -> Self {
-        Self { loader, portion: Portion::All, shared: None }
+        Self { loader, division: Division::None, shared: None }
     }
 
-    /// A rank that loads a portion for all.
-    pub fn shared(loader: Loader<'a, D>, portion: Portion, shared: NodeShared) -> Self {
-        Self { loader, portion, shared: Some(shared) }
+    /// A rank that loads some of it for all.
+    pub fn shared(loader: Loader<'a, D>, division: Division, shared: NodeShared) -> Self {
+        Self { loader, division, shared: Some(shared) }
     }
 
     /// What is to load in the background.
@@ -36,7 +36,7 @@ impl<'a, D: Dataset> NodeFeed<'a, D> {
     }
 
     /// The batch of a step from the rank whose turn it is.
-    fn in_turn(&self, shared: &NodeShared, step: usize) -> Result<(D::Input, D::Target)> {
+    fn in_turns(&self, shared: &NodeShared, step: usize) -> Result<(D::Input, D::Target)> {
         let mut own = None;
         let words = shared.share::<Error>(step, || {
             let loaded = own.insert(self.loader.take(step)?);
@@ -44,22 +44,22 @@ impl<'a, D: Dataset> NodeFeed<'a, D> {
         })?;
         Ok(match own {
             Some(loaded) => (loaded.input, loaded.target),
-            None => self.unpack(&words),
+            None => self.unpack(&words)?,
         })
     }
 
-    /// The batch of a step, put together from the parts of all.
-    fn in_parts(&self, shared: &NodeShared, step: usize) -> Result<(D::Input, D::Target)> {
+    /// The batch of a step, put together from the shares of all.
+    fn in_shares(&self, shared: &NodeShared, step: usize) -> Result<(D::Input, D::Target)> {
         let own = self.loader.take(step)?;
         let words = shared.node().all_gather(&pack(&own))?;
-        let parts = words.iter().map(|words| self.unpack(words));
-        let (inputs, targets) = parts.unzip();
+        let shares: Result<Vec<_>> = words.iter().map(|words| self.unpack(words)).collect();
+        let (inputs, targets) = shares?.into_iter().unzip();
         Ok((D::Input::stack(inputs), D::Target::stack(targets)))
     }
 
-    fn unpack(&self, mut words: &[f32]) -> (D::Input, D::Target) {
+    fn unpack(&self, mut words: &[f32]) -> Result<(D::Input, D::Target)> {
         let device = self.loader.device();
-        (D::Input::unpack(&mut words, device), D::Target::unpack(&mut words, device))
+        Ok((D::Input::unpack(&mut words, device)?, D::Target::unpack(&mut words, device)?))
     }
 }
 
@@ -73,17 +73,17 @@ fn pack<D: Dataset>(loaded: &Loaded<D>) -> Vec<f32> {
 
 impl<D: Dataset> Feed<D> for NodeFeed<'_, D> {
     fn take(&self, step: usize) -> Result<Loaded<D>> {
-        let (input, target) = match (&self.shared, self.portion) {
-            (Some(shared), Portion::Turn { .. }) => self.in_turn(shared, step)?,
-            (Some(shared), Portion::Part { .. }) => self.in_parts(shared, step)?,
+        let (input, target) = match (&self.shared, self.division) {
+            (Some(shared), Division::Turns { .. }) => self.in_turns(shared, step)?,
+            (Some(shared), Division::Shares { .. }) => self.in_shares(shared, step)?,
             _ => return self.loader.take(step),
         };
         Ok(Loaded { rows: self.loader.rows(step), input, target })
     }
 
     fn pause(&self) {
-        // A reader's next portion is loaded in the background; one of every step may have to be
-        // now.
+        // What is loaded for others is loaded in the background; what only this rank takes may have
+        // to be loaded now.
         if self.shared.is_none() {
             self.loader.pause();
         }

@@ -85,7 +85,8 @@ mod tests {
         let draw = |index: usize| {
             move |into: &mut [f32]| {
                 let add = |(place, sum): (usize, &mut f32)| {
-                    *sum += 1.0 / (3.0 + index as f32) * 10f32.powi(place as i32 % 7 - index as i32)
+                    *sum +=
+                        1.0 / (3.0 + index as f32) * 10f32.powi(place as i32 % 7 - index as i32);
                 };
                 into.iter_mut().enumerate().for_each(add);
             }

@@ -5,8 +5,8 @@
 //! | shared by all draws | summed over the whole mesh | the same |
 //! | of one draw each | summed over the data axis | then over the sample axis |
 //!
-//! The ranks that a member's numbers are summed over are its *peers*. Flags, e.g. that somebody wants
-//! to stop, are told to all ranks as integers.
+//! The ranks that a member's numbers are summed over are its *peers*. Flags, e.g. that somebody
+//! wants to stop, are told to all ranks as integers.
 
 use std::ops::Range;
 use std::time::Instant;

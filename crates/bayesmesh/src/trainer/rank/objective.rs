@@ -52,9 +52,9 @@ struct Evaluated<N> {
 }
 
 impl<P: Posterior, L: Loss> Objective<'_, P, L> {
-    /// This rank's part of the sum over all ranks: gradients of the data term and of a penalty that is
-    /// estimated from draws, changes of running statistics, loss. `augmented` gives the inputs as a draw sees them,
-    /// where it sees others than `input`.
+    /// This rank's part of the sum over all ranks: gradients of the data term and of a penalty that
+    /// is estimated from draws, changes of running statistics, loss. `augmented` gives the inputs
+    /// as a draw sees them, where it sees others than `input`.
     pub fn accumulate(
         &self,
         input: &<P::Network as Network>::Input,
@@ -64,9 +64,10 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
         let snapshot = |draw: usize| self.members.of_draw(draw).parameters().snapshot();
         // One for all draws that share their numbers.
         let shared = (!self.members.are_per_draw()).then(|| snapshot(self.work.draws.start));
-        let groups = self.groups();
-        // Groups are of one size: single draws, or one group of all.
-        let stacked = groups[0].len();
+        // Groups are of one size. They are not listed: there may be any number of them.
+        let stacked = self.stacked();
+        let starts = self.work.draws.clone().step_by(stacked);
+        let groups = starts.map(move |first| first..first + stacked);
         let group_target = match stacked {
             1 => target.clone(),
             _ => L::Target::stack(vec![target.clone(); stacked]),
@@ -89,14 +90,14 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
             Evaluated { draws, drawn, summary }
         };
         match self.loss.combine() {
-            Combine::Mean => Ok(self.stream(&groups, evaluate, &group_target)),
-            _ => self.summarise(&groups, evaluate, target),
+            Combine::Mean => Ok(self.stream(groups, evaluate, &group_target)),
+            _ => self.summarise(groups, evaluate, target),
         }
     }
 
-    /// The local draws in the groups that go through the network together: one by one, or all at
-    /// once where the posterior allows it and nothing depends on their being apart.
-    fn groups(&self) -> Vec<Range<usize>> {
+    /// How many draws go through the network together: one, or all of this rank at once where the
+    /// posterior allows it and nothing depends on their being apart.
+    fn stacked(&self) -> usize {
         let Work { settings, draws, .. } = self.work;
         let parameters = self.members.any().parameters();
         let together = P::Network::STACKS_DRAWS
@@ -105,10 +106,7 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
             && !self.members.are_per_draw()
             && parameters.is_certain()
             && parameters.buffers().is_empty();
-        match together {
-            true => vec![draws.clone()],
-            false => draws.clone().map(|draw| draw..draw + 1).collect(),
-        }
+        if together { draws.len() } else { 1 }
     }
 
     fn draw(&self, index: usize) -> Draw {
@@ -126,14 +124,14 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
     /// A mean over draws: each forwards and backwards on its own.
     fn stream(
         &self,
-        groups: &[Range<usize>],
+        groups: impl DoubleEndedIterator<Item = Range<usize>>,
         evaluate: impl Fn(Range<usize>, Tape) -> Evaluated<P::Network>,
         target: &L::Target,
     ) -> Contribution {
         let factor = self.factor();
         let weight = factor / self.work.cells();
         self.sum_over(groups, |draws| {
-            let Evaluated { draws, drawn, summary } = evaluate(draws.clone(), Tape::Recording);
+            let Evaluated { draws, drawn, summary } = evaluate(draws, Tape::Recording);
             let scalar = self.loss.value(summary, 1, target).sum() * weight as f32;
             Term { draws, drawn, loss: to_number(&scalar) / factor as f32, scalar }
         })
@@ -142,21 +140,19 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
     /// Any other combination: first what the draws say together, then what each contributes.
     fn summarise(
         &self,
-        groups: &[Range<usize>],
+        groups: impl DoubleEndedIterator<Item = Range<usize>> + Clone,
         evaluate: impl Fn(Range<usize>, Tape) -> Evaluated<P::Network>,
         target: &L::Target,
     ) -> Result<Contribution> {
         let Work { settings, draws: own, .. } = self.work;
         let mut fold = Fold::new(self.loss.combine());
         let mut retained = Vec::new();
-        for draws in groups {
+        for draws in groups.clone() {
             let count = draws.len();
             match settings.memory {
-                Memory::Recompute => {
-                    fold.push(evaluate(draws.clone(), Tape::Paused).summary, count)
-                }
+                Memory::Recompute => fold.push(evaluate(draws, Tape::Paused).summary, count),
                 Memory::Retain => {
-                    let evaluated = evaluate(draws.clone(), Tape::Recording);
+                    let evaluated = evaluate(draws, Tape::Recording);
                     fold.push(evaluated.summary.clone(), count);
                     retained.push(evaluated);
                 }
@@ -186,7 +182,7 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
         let mut retained = retained.into_iter();
         Ok(self.sum_over(groups, |draws| {
             let Evaluated { draws, drawn, summary } =
-                retained.next().unwrap_or_else(|| evaluate(draws.clone(), Tape::Recording));
+                retained.next().unwrap_or_else(|| evaluate(draws, Tape::Recording));
             let first = if settings.exact { 0 } else { own.start };
             let weights = pullback(
                 self.loss.combine(),
@@ -204,8 +200,8 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
     /// Adds up what groups of draws give: for all of them, or for each member on its own.
     fn sum_over(
         &self,
-        groups: &[Range<usize>],
-        mut term: impl FnMut(&Range<usize>) -> Term<P::Network>,
+        mut groups: impl DoubleEndedIterator<Item = Range<usize>>,
+        mut term: impl FnMut(Range<usize>) -> Term<P::Network>,
     ) -> Contribution {
         let layout = SumLayout::of(self.members.any());
         let add = |term: Term<P::Network>, into: &mut [f32]| {
@@ -215,7 +211,7 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
             self.add_buffers(&term.drawn, parameters, into);
         };
         if self.members.are_per_draw() {
-            let sums = groups.iter().map(|draws| {
+            let sums = groups.map(|draws| {
                 let mut sum = vec![0.0; layout.len()];
                 add(term(draws), &mut sum);
                 sum
@@ -223,11 +219,8 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
             return Contribution { sums: sums.collect(), early: 0, too_early: false };
         }
         let mut sum = DrawSum::new(self.work.settings.reduce, layout.len());
-        let (last, others) = match (self.overlap, groups.split_last()) {
-            (Some(overlap), Some((last, others))) => (Some((overlap, last)), others),
-            _ => (None, groups),
-        };
-        for draws in others {
+        let last = self.overlap.and_then(|overlap| Some((overlap, groups.next_back()?)));
+        for draws in groups {
             let term = term(draws);
             sum.add(|into| add(term, into));
         }
@@ -237,8 +230,8 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
         }
     }
 
-    /// Adds what the last draws give to the sum over all and hands it in, part by part as soon as it
-    /// is known.
+    /// Adds what the last draws give to the sum over all and hands it in, part by part as soon as
+    /// it is known.
     fn hand_in(&self, overlap: &Overlap, term: Term<P::Network>, sum: DrawSum) -> Contribution {
         let posterior = self.members.any();
         let (layout, parameters) = (SumLayout::of(posterior), posterior.parameters());

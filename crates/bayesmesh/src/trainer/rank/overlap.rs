@@ -1,13 +1,14 @@
 //! Gradients on their way to the other ranks while the backward pass still runs.
 //!
 //! The backward pass of the last draw is watched. When the gradient of a slot is complete, it is
-//! taken out, goes through the backward pass of sampling into the sum over draws, and that is handed
-//! to the thread that sums over ranks. What is complete when is not known beforehand: a weight may
-//! be used several times. So the first step of a run only counts how often a gradient arrives at
-//! each slot and in which order slots are complete, as rank 0 sees it; from then on slots are handed
-//! in when as many have arrived, in that order on every rank. A slot of which fewer arrive, or none,
-//! is handed in after the backward pass. If in some step more arrive than ever before, a slot was
-//! handed in too early: all ranks are told with the sum, and compute that step again.
+//! taken out, goes through the backward pass of sampling into the sum over draws, and that is
+//! handed to the thread that sums over ranks. What is complete when is not known beforehand: a
+//! weight may be used several times. So the first step of a run only counts how often a gradient
+//! arrives at each slot and in which order slots are complete, as rank 0 sees it; from then on
+//! slots are handed in when as many have arrived, in that order on every rank. A slot of which
+//! fewer arrive, or none, is handed in after the backward pass. If in some step more arrive than
+//! ever before, a slot was handed in too early: all ranks are told with the sum, and compute that
+//! step again.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

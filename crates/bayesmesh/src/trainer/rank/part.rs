@@ -19,17 +19,19 @@ use crate::trainer::optimizer::{Optimizer, OptimizerState};
 use crate::trainer::{OptimizerConfig, Settings};
 
 /// Squares are summed over so many elements, at the same places on any number of ranks; then the
-/// sums of the blocks in order. Ranks own whole blocks, so the norm has the same bits on all meshes.
+/// sums of the blocks in order. Ranks own whole blocks, so the norm has the same bits on all
+/// meshes.
 const BLOCK: usize = 1024;
 
-/// The part of the flat vector that a rank updates: all of it, or a share that it alone has.
+/// The part of the flat vector that a rank updates: all of it, or a range that no other rank
+/// updates.
 pub struct Part {
     own: Range<usize>,
     /// The length of the flat vector.
     length: usize,
     /// The length at which all ranks have as many blocks.
     padded: usize,
-    /// The optimiser of the share; the trainer's own where nothing is divided.
+    /// The optimiser of the part; the trainer's own where nothing is divided.
     optimizer: Option<Optimizer>,
 }
 
@@ -86,7 +88,7 @@ impl Part {
         Ok(optimizer)
     }
 
-    /// The share of this rank, with its part of the optimiser's state.
+    /// The part of this rank, with the optimiser's state for it.
     fn of(
         peers: &dyn Communicator,
         length: usize,
@@ -124,22 +126,22 @@ impl Part {
     ) -> Result<()> {
         gradient.resize(self.padded, 0.0);
         let ranks = peers.size();
-        let share = self.padded / ranks;
+        let part = self.padded / ranks;
         let width = (bucket_bytes / size_of::<f32>() / ranks).max(1);
-        if width >= share {
+        if width >= part {
             peers.reduce_scatter(gradient, reduce)?;
             return Ok(());
         }
-        // A bucket has a piece of every rank's share: what a communicator keeps is of its size.
+        // A bucket has a piece of every rank's part: what a communicator keeps is of its size.
         let mut bucket = Vec::with_capacity(width * ranks);
-        for start in (0..share).step_by(width) {
-            let width = width.min(share - start);
+        for start in (0..part).step_by(width) {
+            let width = width.min(part - start);
             bucket.clear();
-            for of_rank in gradient.chunks_exact(share) {
+            for of_rank in gradient.chunks_exact(part) {
                 bucket.extend_from_slice(&of_rank[start..][..width]);
             }
             let own = peers.reduce_scatter(&mut bucket, reduce)?;
-            gradient[peers.rank() * share + start..][..width].copy_from_slice(&bucket[own]);
+            gradient[peers.rank() * part + start..][..width].copy_from_slice(&bucket[own]);
         }
         Ok(())
     }

@@ -44,7 +44,8 @@ pub struct StepOutcome {
 }
 
 impl<P: Posterior, L: Loss> Rank<P, L> {
-    /// The draws of this rank on its rows of the batch, the sum over ranks, the penalty, the update.
+    /// The draws of this rank on its rows of the batch, the sum over ranks, the penalty, the
+    /// update.
     pub(super) fn step<D>(
         &mut self,
         tools: &mut Tools<'_>,
@@ -197,8 +198,8 @@ impl<P: Posterior, L: Loss> Rank<P, L> {
         Ok(())
     }
 
-    /// What is not finite, in the same words on all ranks: the loss, or the gradient from some element
-    /// on. Collective.
+    /// What is not finite, in the same words on all ranks: the loss, or the gradient from some
+    /// element on. Collective.
     fn not_finite(&self, tools: &Tools<'_>, sums: &[Vec<f32>], loss: f64) -> Result<Error> {
         let members = &self.state.members;
         let peers = tools.exchange.peers(tools.mesh);

@@ -12,8 +12,8 @@ use crate::posterior::Posterior;
 use crate::trainer::{Callback, Flow};
 
 impl<P: Posterior, L: Loss> Rank<P, L> {
-    /// Calls every callback of this rank, with checkpoints if one of them `wants` any, and keeps what
-    /// they answer. Collective where the state is on several ranks.
+    /// Calls every callback of this rank, with checkpoints if one of them `wants` any, and keeps
+    /// what they answer. Collective where the state is on several ranks.
     pub(super) fn tell(
         &mut self,
         tools: &Tools<'_>,
@@ -51,8 +51,8 @@ impl<P: Posterior, L: Loss> Rank<P, L> {
         }
     }
 
-    /// The checkpoint of a state that is on several ranks, on those where it is `wanted`; nowhere if
-    /// nobody wants it. Collective.
+    /// The checkpoint of a state that is on several ranks, on those where it is `wanted`; nowhere
+    /// if nobody wants it. Collective.
     fn gathered(&self, tools: &Tools<'_>, wanted: bool) -> Result<Option<Checkpoint>> {
         let mesh = tools.mesh;
         if !anybody(&*mesh.world, wanted)? {

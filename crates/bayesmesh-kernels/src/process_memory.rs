@@ -6,8 +6,8 @@
 /// A training step allocates and frees the same large blocks as the one before. By default glibc
 /// returns such blocks to the kernel, which zeroes them when they are asked for again: 11,500 page
 /// faults a draw of the paper's ViT, 5 to 15 % of the time. After this call the steady state of a
-/// training loop has none or a few. Measured against it, jemalloc (also with its decay switched off) and
-/// mimalloc still gave large blocks back.
+/// training loop has none or a few. Measured against it, jemalloc (also with its decay switched
+/// off) and mimalloc still gave large blocks back.
 pub fn keep_freed() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: mallopt only sets numbers of the allocator, and may be called at any time.

@@ -136,15 +136,15 @@ impl FromStr for Mesh {
     }
 }
 
-/// The contiguous share of `total` items of part `index` out of `parts`.
+/// The share number `index` when `total` items are divided into so many contiguous shares.
 ///
-/// The shares of all parts follow one another and cover `0..total`; the first `total mod parts`
-/// have one item more than the rest. Parts that do not exist (`index >= parts`) have no items.
-pub fn share(total: usize, parts: usize, index: usize) -> Range<usize> {
-    if index >= parts {
+/// The shares follow one another and cover `0..total`; the first `total mod shares` have one item
+/// more than the rest. A share that does not exist (`index >= shares`) has no items.
+pub fn share(total: usize, shares: usize, index: usize) -> Range<usize> {
+    if index >= shares {
         return total..total;
     }
-    let (items, extra) = (total / parts, total % parts);
+    let (items, extra) = (total / shares, total % shares);
     let start = index * items + index.min(extra);
     start..start + items + usize::from(index < extra)
 }

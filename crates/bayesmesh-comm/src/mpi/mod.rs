@@ -8,8 +8,8 @@
 //! very one that the other rank or this rank's own work needs.
 //!
 //! [`Reduce::Fast`](crate::Reduce::Fast) sums and those of integers are MPI's.
-//! [`Reduce::Reproducible`] sums, sums in shares and all maxima go by the [`tree`](crate::tree) over
-//! the rank index, each rank working on its own share of the elements: the bits of
+//! [`Reduce::Reproducible`] sums, sums in shares and all maxima go by the [`tree`](crate::tree)
+//! over the rank index, each rank working on its own share of the elements: the bits of
 //! [`threads`](crate::threads).
 //!
 //! # Ranks that fail
