@@ -253,6 +253,13 @@ impl Settings {
                 self.samples
             )));
         }
+        if u32::try_from(self.samples).is_err() {
+            return Err(Error::Setting(format!(
+                "{} draws are more than streams can tell apart; use at most {}",
+                self.samples,
+                u32::MAX
+            )));
+        }
         let (rate, floor) = self.schedule.ends();
         let named = [
             ("heat", self.heat, self.heat >= 0.0),
