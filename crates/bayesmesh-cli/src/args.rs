@@ -40,10 +40,13 @@ pub enum Command {
     Checkpoint(Checkpoint),
     /// Get, check and generate data
     Data,
-    /// Print a built-in recipe, or list them
+    /// Print a built-in recipe, list them, or explain every key
     Recipe {
         /// The name; without one, all names are listed
         name: Option<String>,
+        /// Every key with its values, default and meaning, as Markdown
+        #[arg(long, conflicts_with = "name")]
+        keys: bool,
     },
     /// Print shell completions, e.g. `bayesmesh completions bash > ~/.local/share/bash-completion/completions/bayesmesh`
     Completions {

@@ -57,7 +57,13 @@ pub fn run(job: &Job, arguments: Arguments, found: &ArgMatches) -> Result<Value>
             job.refuse("data")?;
             data::data(job.catalogue(), found)
         }
-        Command::Recipe { name } => {
+        Command::Recipe { keys: true, .. } => {
+            job.refuse("recipe")?;
+            let keys = job.catalogue().reference();
+            say::to_output(&keys)?;
+            Ok(json!({ "keys": keys }))
+        }
+        Command::Recipe { name, .. } => {
             job.refuse("recipe")?;
             show_recipe(name.as_deref())
         }
