@@ -48,7 +48,8 @@ pub enum Command {
         #[arg(long, conflicts_with = "name")]
         keys: bool,
     },
-    /// Print shell completions, e.g. `bayesmesh completions bash > ~/.local/share/bash-completion/completions/bayesmesh`
+    /// Print shell completions, e.g. `bayesmesh completions bash >
+    /// ~/.local/share/bash-completion/completions/bayesmesh`
     Completions {
         /// The shell
         shell: clap_complete::Shell,

@@ -14,8 +14,8 @@ use serde_json::Value;
 static SPEAKS: AtomicBool = AtomicBool::new(true);
 static WARNINGS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Says a line to people, where this process speaks. Where nobody can listen, a closed pipe or a full
-/// disk, it goes unsaid: no work is lost for words.
+/// Says a line to people, where this process speaks. Where nobody can listen, a closed pipe or a
+/// full disk, it goes unsaid: no work is lost for words.
 macro_rules! say {
     ($($text:tt)*) => {
         if $crate::say::speaks() {

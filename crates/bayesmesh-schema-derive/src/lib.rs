@@ -16,8 +16,8 @@ use syn::{
 /// Of a field: `#[key(default = 16)]`, a value; `unset = "…"`, what it means that it is not there,
 /// for an `Option`; `required = "…"`, an example; `derived(function, "…")`, what follows from the
 /// keys before it, and an explanation. Limits of its numbers, also those in lists: `at_least`,
-/// `above`, `at_most`, `below`; of a list, `items = 1` at least. `also("lr", "eta")` are other words
-/// for it. What serde skips is no key; what serde flattens brings its own.
+/// `above`, `at_most`, `below`; of a list, `items = 1` at least. `also("lr", "eta")` are other
+/// words for it. What serde skips is no key; what serde flattens brings its own.
 ///
 /// The meaning of a key is the first paragraph of its documentation.
 #[proc_macro_derive(Keys, attributes(key, section))]

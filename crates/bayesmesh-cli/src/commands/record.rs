@@ -19,8 +19,8 @@ const EPOCH: usize = 0;
 const SECONDS: usize = 6;
 const WAITING: usize = 7;
 
-/// The files of a run, as a callback. Rows and events, also those of an epoch, are written before the
-/// checkpoint of their step, so that a resumed run has neither gaps nor doubles.
+/// The files of a run, as a callback. Rows and events, also those of an epoch, are written before
+/// the checkpoint of their step, so that a resumed run has neither gaps nor doubles.
 pub struct Recorder {
     metrics: MetricsCsv,
     events: EventLog,

@@ -36,12 +36,9 @@ impl<'a> Check<'a> {
             self.refuse_value(&section.name, &Values::section(section.clone()), node);
             return table;
         };
-        let kind = match self.kind(section, node) {
-            Ok(kind) => kind,
-            Err(()) => {
-                self.refuse_unknown(section, None, entries);
-                return table;
-            }
+        let Ok(kind) = self.kind(section, node) else {
+            self.refuse_unknown(section, None, entries);
+            return table;
         };
         if let Some(kind) = kind {
             table.insert(KIND.to_owned(), kind.into());

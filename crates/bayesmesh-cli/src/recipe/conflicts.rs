@@ -118,8 +118,8 @@ fn spread(recipe: &Recipe, posterior: &PosteriorConfig) -> Option<Conflict> {
     (*posterior == PosteriorConfig::Point && recipe.kind("loss") == "gaussian-of-draws").then(|| {
         Conflict::new(
             "loss.kind",
-            "`gaussian-of-draws` reads the uncertainty from the spread of the draws, but those of a \
-             `point` posterior are all the same",
+            "`gaussian-of-draws` reads the uncertainty from the spread of the draws, but those of \
+             a `point` posterior are all the same",
             "use `loss.kind = \"expected-gaussian\"`, where the network predicts its noise, or \
              another posterior",
         )

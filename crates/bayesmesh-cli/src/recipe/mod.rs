@@ -229,8 +229,8 @@ impl Recipe {
         write::keys(self.catalogue.schema(), &self.table)
     }
 
-    /// The first key in which two recipes are not the same run. How long it lasts, how it is divided
-    /// among threads and ranks, where its data are and what is kept or scored can change.
+    /// The first key in which two recipes are not the same run. How long it lasts, how it is
+    /// divided among threads and ranks, where its data are and what is kept or scored can change.
     pub fn first_difference(&self, other: &Self) -> Option<String> {
         const FREE: [&str; 8] = [
             "data.path",

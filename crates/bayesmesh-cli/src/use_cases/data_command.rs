@@ -24,6 +24,9 @@ impl DataVerb {
     ];
 }
 
+/// Does a command with what was typed.
+type Run = Box<dyn Fn(&ArgMatches) -> Result<Value>>;
+
 /// A command about the data of a use case.
 pub struct DataCommand {
     /// What is done.
@@ -31,7 +34,7 @@ pub struct DataCommand {
     /// What can be typed.
     pub(crate) command: Command,
     /// Does it; the result is what `--json` prints.
-    pub(crate) run: Box<dyn Fn(&ArgMatches) -> Result<Value>>,
+    pub(crate) run: Run,
 }
 
 impl DataCommand {

@@ -146,8 +146,8 @@ pub trait UseCase: Sized + 'static {
         self.task().report(run)
     }
 
-    /// `bayesmesh predict`; the result is what `--json` prints. By default its task predicts the test
-    /// examples, or those that [`read`](Self::read) finds in the file that is named.
+    /// `bayesmesh predict`; the result is what `--json` prints. By default its task predicts the
+    /// test examples, or those that [`read`](Self::read) finds in the file that is named.
     fn predict<N: Network<Input = InputOf<Self>> + 'static>(
         run: &TrainedRun<'_, Self, N>,
         arguments: &args::Predict,

@@ -68,7 +68,7 @@ impl Combine {
         match self {
             Self::Mean | Self::Sum => left.iter_mut().zip(right).for_each(|(l, r)| *l += r),
             Self::LogSumExp => {
-                left.iter_mut().zip(right).for_each(|(l, r)| *l = ln_add_exp(*l, *r))
+                left.iter_mut().zip(right).for_each(|(l, r)| *l = ln_add_exp(*l, *r));
             }
             Self::Moments => merge_moments(left, right),
             Self::Gather => unreachable!("gathered summaries are placed side by side"),
@@ -318,7 +318,8 @@ mod tests {
                 for other in fold_on_ranks(combine, &some, &shares) {
                     for (one, other) in serial.iter().zip(&other) {
                         let scale = 900.0f32.max(one.abs());
-                        prop_assert!((one - other).abs() <= 1e-5 * scale, "{combine:?}: {one} {other}");
+                        let near = (one - other).abs() <= 1e-5 * scale;
+                        prop_assert!(near, "{combine:?}: {one} {other}");
                     }
                     prop_assert_eq!(other.len(), serial.len());
                 }
@@ -372,7 +373,8 @@ mod tests {
                         };
                         let difference = (moved(0.02) - moved(-0.02)) / 0.04;
                         let error = (f64::from(*pulled) - difference).abs();
-                        prop_assert!(error < 2e-3 * (1.0 + difference.abs()), "{combine:?}: {pulled} {difference}");
+                        let near = error < 2e-3 * (1.0 + difference.abs());
+                        prop_assert!(near, "{combine:?}: {pulled} {difference}");
                     }
                 }
             }

@@ -20,11 +20,11 @@ pub enum ValueLoss {
     SquaredErrorOfMean,
     /// regression: mean over draws of (ŷ_s − y)²
     ExpectedSquaredError,
-    /// regression: negative log-likelihood of a Gaussian with the mean and the standard deviation of
-    /// the draws
+    /// regression: negative log-likelihood of a Gaussian with the mean and the standard deviation
+    /// of the draws
     GaussianOfDraws(GaussianOfDraws),
-    /// regression: the network predicts a mean and a noise variance; mean over draws of the negative
-    /// log-likelihood
+    /// regression: the network predicts a mean and a noise variance; mean over draws of the
+    /// negative log-likelihood
     ExpectedGaussian,
     /// regression: the same network; negative log-likelihood of the mixture of the draws
     GaussianMixture,

@@ -71,14 +71,14 @@ impl Likelihood for Categorical {
 /// `ln p = −½ [v + (y − m)²·e^(−v) + ln 2π]`, outputs `[m | v]`.
 ///
 /// Where the noise is the same for every example, [`Gaussian::fixed`] is one of known noise, for
-/// networks that give values only, and [`LearnedNoise`](crate::LearnedNoise) learns it beside such a
-/// network.
+/// networks that give values only, and [`LearnedNoise`](crate::LearnedNoise) learns it beside such
+/// a network.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Gaussian;
 
 impl Gaussian {
-    /// A Gaussian of known noise, the same everywhere: `ln p = −½ [(y − ŷ)²/σ² + ln σ² + ln 2π]`. The
-    /// network gives means only.
+    /// A Gaussian of known noise, the same everywhere: `ln p = −½ [(y − ŷ)²/σ² + ln σ² + ln 2π]`.
+    /// The network gives means only.
     ///
     /// ```
     /// use bayesmesh::loss::{Expected, Gaussian};
@@ -160,10 +160,9 @@ impl Likelihood for Gaussian {
 }
 
 /// Student's t with fixed degrees of freedom ν and a variance `e^v` from the network, hence a scale
-/// `σ² = e^v·(ν−2)/ν`; with `u = ln σ²`:
-/// `ln p = ln Γ((ν+1)/2) − ln Γ(ν/2) − ½ ln(πν) − ½u − (ν+1)/2 · ln(1 + (y−m)²e^(−u)/ν)`,
-/// outputs `[m | v]`. Its heavy tails forgive outliers. Predictions and their scores take the Gaussian
-/// of the same mean and variance.
+/// `σ² = e^v·(ν−2)/ν`; with `u = ln σ²`: `ln p = ln Γ((ν+1)/2) − ln Γ(ν/2) − ½ ln(πν) − ½u −
+/// (ν+1)/2 · ln(1 + (y−m)²e^(−u)/ν)`, outputs `[m | v]`. Its heavy tails forgive outliers.
+/// Predictions and their scores take the Gaussian of the same mean and variance.
 #[derive(Clone, Copy, Debug, Keys, Deserialize)]
 pub struct StudentT {
     /// Degrees of freedom; more are closer to a Gaussian.

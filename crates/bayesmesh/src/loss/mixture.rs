@@ -12,8 +12,8 @@ use crate::error::{Error, Result};
 /// `Mixture::new(Categorical)` is the cross entropy of the mean probabilities; with ε = 1e-5 it is
 /// torch_blue's `Categorical`. The summary is `ln p(y∣ŷ_s)`, combined by log-sum-exp.
 ///
-/// Of an example with several outputs it takes the joint density, `p(y∣ŷ_s) = Π_k p(y_k∣ŷ_s)`, or with
-/// [`by_output`](Self::by_output) that of every output on its own.
+/// Of an example with several outputs it takes the joint density, `p(y∣ŷ_s) = Π_k p(y_k∣ŷ_s)`, or
+/// with [`by_output`](Self::by_output) that of every output on its own.
 #[derive(Clone, Copy, Debug, Default, Keys, Deserialize)]
 pub struct Mixture<L> {
     #[serde(skip)]
@@ -31,8 +31,8 @@ impl<L: Likelihood> Mixture<L> {
         Self { likelihood, floor: 0.0, by_output: false }
     }
 
-    /// A mixture for every output: `L = −Σ_k ln( 1/S Σ_s p(y_k∣ŷ_s) + ε )`. What intervals for single
-    /// outputs need; the joint mixture is dominated by the draw that fits all of them best.
+    /// A mixture for every output: `L = −Σ_k ln( 1/S Σ_s p(y_k∣ŷ_s) + ε )`. What intervals for
+    /// single outputs need; the joint mixture is dominated by the draw that fits all of them best.
     #[must_use]
     pub fn by_output(mut self) -> Self {
         self.by_output = true;

@@ -9,9 +9,9 @@ use crate::error::Result;
 /// `L = mean over draws and outputs of (ŷ_s − y)²`. Linear in the draws.
 ///
 /// It is also a likelihood: up to a constant the negative logarithm of a Gaussian of variance ½, so
-/// that under [`MeanField`](crate::MeanField) the posterior of a network with one output is that for
-/// noise of σ² = ½ (with K outputs, K/2), whatever the noise of the data. Where it is known, say so
-/// by `Expected(Gaussian::fixed(σ)?)` ([`Gaussian::fixed`](super::Gaussian::fixed)).
+/// that under [`MeanField`](crate::MeanField) the posterior of a network with one output is that
+/// for noise of σ² = ½ (with K outputs, K/2), whatever the noise of the data. Where it is known,
+/// say so by `Expected(Gaussian::fixed(σ)?)` ([`Gaussian::fixed`](super::Gaussian::fixed)).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ExpectedSquaredError;
 

@@ -55,8 +55,8 @@ pub struct MeanFieldConfig {
     pub prior_per_fan_in: bool,
     /// What a weight is believed to be before the data. For `posterior.kind = "mean-field"`.
     pub prior: Prior,
-    /// How the distance KL(q‖p) to the prior is computed: in closed form, for normal priors only, or
-    /// as the mean over the draws of ln q(w) − ln p(w).
+    /// How the distance KL(q‖p) to the prior is computed: in closed form, for normal priors only,
+    /// or as the mean over the draws of ln q(w) − ln p(w).
     #[key(derived(kl_of_prior, "`\"analytic\"`; `\"monte-carlo\"` for a scale mixture"))]
     pub kl: Kl,
 }
@@ -157,9 +157,9 @@ type Selection = Arc<dyn Fn(&Slot) -> bool + Send + Sync>;
 /// Mean-field variational inference: an independent Gaussian for every weight,
 /// `q(w) = Π N(w_i; μ_i, σ(ρ_i)²)`, drawn by `w = μ + σ(ρ)·ε`.
 ///
-/// By default all weights are distributed but those of normalisation layers and
-/// [learned noise](crate::LearnedNoise). Means start at the network's own weights, σ = exp(ρ) starts
-/// at `0.01·(1/√fan_in + 1e-5)`, and the KL to the prior is analytic where the prior is Gaussian.
+/// By default all weights are distributed but those of normalisation layers and [learned
+/// noise](crate::LearnedNoise). Means start at the network's own weights, σ = exp(ρ) starts at
+/// `0.01·(1/√fan_in + 1e-5)`, and the KL to the prior is analytic where the prior is Gaussian.
 ///
 /// ```
 /// # use bayesmesh::{Draw, MeanField, Network, Posterior, Prior};

@@ -9,7 +9,8 @@
 //! | [`McDropout`] | the same weights, other masks | none (add weight decay in the optimiser) |
 //! | [`Point`] | the network itself; dropout in training only | none |
 //!
-//! A posterior of your own is one `impl` of [`Posterior`]; `examples/own_posterior` has two. What it may say, and what holds if it says nothing:
+//! A posterior of your own is one `impl` of [`Posterior`]; `examples/own_posterior` has two. What
+//! it may say, and what holds if it says nothing:
 //!
 //! | question | answered by | otherwise |
 //! |---|---|---|
@@ -63,20 +64,22 @@ pub enum Ownership {
     /// all draws, summed over the whole mesh.
     #[default]
     Shared,
-    /// Each draw has numbers of its own: it is a *member* of an ensemble, or a chain. A member lives
-    /// on the sample rank of its draw only, and its gradient is summed over the data axis only.
+    /// Each draw has numbers of its own: it is a *member* of an ensemble, or a chain. A member
+    /// lives on the sample rank of its draw only, and its gradient is summed over the data axis
+    /// only.
     ///
-    /// A member's gradient is that of S times the loss, so that members whose losses are
-    /// averaged are trained as each would be alone. A loss of the mixture of all trains them jointly.
+    /// A member's gradient is that of S times the loss, so that members whose losses are averaged
+    /// are trained as each would be alone. A loss of the mixture of all trains them jointly.
     PerDraw,
 }
 
 /// A distribution over networks whose trainable numbers are one flat vector.
 ///
-/// Where each draw has numbers of its own, a value is one member: the trainer makes as many as there
-/// are draws by [`become_member`](Self::become_member).
+/// Where each draw has numbers of its own, a value is one member: the trainer makes as many as
+/// there are draws by [`become_member`](Self::become_member).
 ///
-/// A `Box<dyn Posterior<Network = N>>` is a posterior too, for programs that choose one when they run.
+/// A `Box<dyn Posterior<Network = N>>` is a posterior too, for programs that choose one when they
+/// run.
 #[auto_impl(Box)]
 pub trait Posterior: DynClone + Send {
     /// The network it is over.
@@ -93,8 +96,9 @@ pub trait Posterior: DynClone + Send {
         Ownership::Shared
     }
 
-    /// Makes this member `index` as it begins, where each draw has numbers of its own. By default it
-    /// is initialised like [`initialised`](Self::initialised), each member by other random numbers.
+    /// Makes this member `index` as it begins, where each draw has numbers of its own. By default
+    /// it is initialised like [`initialised`](Self::initialised), each member by other random
+    /// numbers.
     fn become_member(&mut self, index: usize, seed: u64) {
         let stream = Stream::new(seed, Purpose::Initialisation).at_draw(index as u32);
         initialise(self.parameters_mut(), &stream);

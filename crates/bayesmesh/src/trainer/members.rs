@@ -188,8 +188,8 @@ impl<P: Posterior> Members<P> {
         }
         if draws > self.total {
             return Err(Error::Setting(format!(
-                "{draws} draws of a posterior that has {}, one for each of its members; use at most \
-                 {}",
+                "{draws} draws of a posterior that has {}, one for each of its members; use at \
+                 most {}",
                 self.total, self.total
             )));
         }

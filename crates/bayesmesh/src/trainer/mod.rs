@@ -102,10 +102,11 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     /// A trainer at step zero whose ranks are at some [`Place`]. Collective in a job.
     ///
     /// In a job the trainer is one rank, and [`fit`](Self::fit), [`predict`](Self::predict) and
-    /// [`evaluate`](Self::evaluate) are collective: every rank calls them with equal settings, state
-    /// and data, and does its part of the work. An error of one rank must end the job, as it does
-    /// where the rank returns it from the body of `threads::run` or `mpi::run`. The rank works on as
-    /// many threads as the settings say, by default on its part of the processors of its node.
+    /// [`evaluate`](Self::evaluate) are collective: every rank calls them with equal settings,
+    /// state and data, and does its part of the work. An error of one rank must end the job, as it
+    /// does where the rank returns it from the body of `threads::run` or `mpi::run`. The rank works
+    /// on as many threads as the settings say, by default on its part of the processors of its
+    /// node.
     pub fn at(place: Place, posterior: P, loss: L, mut settings: Settings) -> Result<Self> {
         if let Place::Job(world) = &place {
             let processors = node_processors(&**world)?;
@@ -165,8 +166,8 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         self.state.members.iter().map(|member| &member.posterior)
     }
 
-    /// The posterior, when training is over; of one whose draws have numbers of their own, the first
-    /// member here.
+    /// The posterior, when training is over; of one whose draws have numbers of their own, the
+    /// first member here.
     pub fn into_posterior(self) -> P {
         dyn_clone::clone(self.state.members.any())
     }
@@ -212,8 +213,8 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         }
     }
 
-    /// The [digest](Checkpoint::digest) of a [`checkpoint`](Self::checkpoint), without making the rest
-    /// of it.
+    /// The [digest](Checkpoint::digest) of a [`checkpoint`](Self::checkpoint), without making the
+    /// rest of it.
     pub fn digest(&self) -> String {
         self.state.digest()
     }
@@ -241,7 +242,8 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     }
 
     fn restore_owned(&mut self, checkpoint: Checkpoint, path: &Path) -> Result<()> {
-        // The units are those of the checkpoint; a scale that was given by hand stays if it has none.
+        // The units are those of the checkpoint; a scale that was given by hand stays if it has
+        // none.
         let mut readout = Readout { noise: Vec::new(), ..self.readout.clone() };
         readout.read_units(&checkpoint.metadata)?;
         self.state.restore(checkpoint, path, Some(self.settings.optimizer))?;
@@ -256,8 +258,8 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         match self.state.torn || divided {
             false => Ok(()),
             true => Err(Error::Setting(
-                "a run failed and a part of its state with it; restore a checkpoint before training \
-                 goes on"
+                "a run failed and a part of its state with it; restore a checkpoint before \
+                 training goes on"
                     .to_owned(),
             )),
         }
@@ -291,11 +293,11 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     /// Trains until the run has had the given length, with scores on validation data, if there is
     /// any, after every epoch. Refuses a length that the run has already had.
     ///
-    /// First the first example goes through the network, so that data that do not fit it are refused
-    /// in words. (A panic of the network is caught and not printed then, for which a panic hook is
-    /// set.) Ranks of a job that differ in settings, state or data are refused, on all ranks and by the
-    /// first difference. On an error the trainer stands at the last complete step. If a rank failed
-    /// while the state was divided among ranks ([`Settings::shard_optimizer`], or
+    /// First the first example goes through the network, so that data that do not fit it are
+    /// refused in words. (A panic of the network is caught and not printed then, for which a panic
+    /// hook is set.) Ranks of a job that differ in settings, state or data are refused, on all
+    /// ranks and by the first difference. On an error the trainer stands at the last complete step.
+    /// If a rank failed while the state was divided among ranks ([`Settings::shard_optimizer`], or
     /// [members](crate::posterior::Ownership) of their own), its part is lost, and a checkpoint has
     /// to be restored before training goes on.
     pub fn fit<D>(&mut self, train: &D, valid: Option<&D>, length: Length) -> Result<()>

@@ -87,8 +87,8 @@ pub struct Settings {
     /// again, which needs the memory of one draw.
     #[key(default = "recompute")]
     pub memory: Memory,
-    /// Which draws see the same augmentation of the batch: none, those of a rank, all. No difference
-    /// for data without augmentation.
+    /// Which draws see the same augmentation of the batch: none, those of a rank, all. No
+    /// difference for data without augmentation.
     #[key(default = "per-draw", also("augmentation"))]
     pub augment: Augment,
     /// The weight of the distance to the prior; below 1 for a colder posterior. For `mean-field`.
@@ -113,17 +113,17 @@ pub struct Settings {
     /// The size of the pieces in which gradients are summed over ranks.
     #[serde(skip)]
     pub bucket_bytes: usize,
-    /// Whether gradients are summed over ranks while the backward pass still runs. No difference for
-    /// the result. Without effect where `shard_optimizer` is `true`.
+    /// Whether gradients are summed over ranks while the backward pass still runs. No difference
+    /// for the result. Without effect where `shard_optimizer` is `true`.
     #[key(default = true)]
     pub overlap: bool,
     /// Whether the optimiser's state is divided among the ranks, each with its share: less memory
     /// where ranks are processes, for a little more communication. No difference for the result.
     ///
-    /// The ranks are those that have the same numbers: all of the mesh, or those of the data axis for
-    /// members. With reproducible sums the result does not differ in a bit. Checkpoints are complete
-    /// and do not depend on it. Only when a run ends because a rank failed is the state lost with it:
-    /// the trainer then refuses to go on until a checkpoint is restored.
+    /// The ranks are those that have the same numbers: all of the mesh, or those of the data axis
+    /// for members. With reproducible sums the result does not differ in a bit. Checkpoints are
+    /// complete and do not depend on it. Only when a run ends because a rank failed is the state
+    /// lost with it: the trainer then refuses to go on until a checkpoint is restored.
     #[key(default = false, also("zero", "shard_optimiser", "sharded_optimizer"))]
     pub shard_optimizer: bool,
     /// Threads of each rank.

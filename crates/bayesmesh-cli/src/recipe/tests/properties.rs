@@ -1,5 +1,5 @@
-//! Any recipe that is accepted reads back as it was; any text is refused or accepted in bounded time
-//! and memory.
+//! Any recipe that is accepted reads back as it was; any text is refused or accepted in bounded
+//! time and memory.
 
 use bayesmesh_schema::{KIND, Section, Values};
 use proptest::prelude::*;

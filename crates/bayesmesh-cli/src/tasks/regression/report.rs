@@ -17,8 +17,8 @@ pub(super) fn report<U: UseCase<Task = Regression>>(
 ) -> Report {
     let assessment = run.assessment;
     let lead = format!(
-        "A Bayesian network predicts values and says how sure it is. Scores are those of {} that it \
-         has not seen, from {} draws.",
+        "A Bayesian network predicts values and says how sure it is. Scores are those of {} that \
+         it has not seen, from {} draws.",
         U::EXAMPLES,
         assessment.draws
     );

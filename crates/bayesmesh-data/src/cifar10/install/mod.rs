@@ -212,7 +212,7 @@ fn write(path: &Path, mut from: impl Read, source: &Path) -> Result<(), Cifar10E
         match from.read(&mut buffer) {
             Ok(0) => break,
             Ok(n) => {
-                io::Write::write_all(&mut file, &buffer[..n]).map_err(Cifar10Error::write(path))?
+                io::Write::write_all(&mut file, &buffer[..n]).map_err(Cifar10Error::write(path))?;
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(archive::damaged(source, &error)),
