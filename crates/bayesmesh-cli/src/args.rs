@@ -187,15 +187,12 @@ pub struct Export {
 
 /// What can be typed, with what the use cases add to `bayesmesh data`.
 pub fn command(catalogue: &Catalogue) -> clap::Command {
-    Arguments::command().mut_subcommand("data", |data| {
-        DataVerb::ALL.into_iter().fold(
-            data.subcommand_required(true),
-            |data, (verb, name, about)| {
-                let cases = catalogue.use_cases().iter().flat_map(|case| case.data_commands());
-                let commands = cases.filter(|command| command.verb == verb).map(|c| c.command);
-                let verb = clap::Command::new(name).about(about).subcommand_required(true);
-                data.subcommand(verb.arg_required_else_help(true).subcommands(commands))
-            },
-        )
-    })
+    let needs_more =
+        |command: clap::Command| command.subcommand_required(true).arg_required_else_help(true);
+    let verbs = DataVerb::ALL.into_iter().map(|(verb, name, about)| {
+        let cases = catalogue.use_cases().iter().flat_map(|case| case.data_commands());
+        let commands = cases.filter(|command| command.verb == verb).map(|command| command.command);
+        needs_more(clap::Command::new(name).about(about)).subcommands(commands)
+    });
+    Arguments::command().mut_subcommand("data", |data| needs_more(data).subcommands(verbs))
 }

@@ -207,14 +207,20 @@ impl Job {
         }
     }
 
+    /// The ranks on this machine. Collective.
+    pub fn ranks_here(&self, mesh: Mesh) -> Result<usize> {
+        match &self.world {
+            None => Ok(mesh.size()),
+            Some(world) => Ok(node_processors(&**world)?.ranks),
+        }
+    }
+
     /// Warns of more ranks than processors. Collective.
     pub fn warn_of_crowding(&self, mesh: Mesh) -> Result<()> {
-        let (ranks, count) = match &self.world {
-            None => (mesh.size(), thread::available_parallelism().map_or(1, usize::from)),
-            Some(world) => {
-                let processors = node_processors(&**world)?;
-                (processors.ranks, processors.count)
-            }
+        let ranks = self.ranks_here(mesh)?;
+        let count = match &self.world {
+            None => thread::available_parallelism().map_or(1, usize::from),
+            Some(world) => node_processors(&**world)?.count,
         };
         if ranks > count {
             let s = if count == 1 { "" } else { "s" };

@@ -514,7 +514,7 @@ fn warnings_come_once() {
     let nodes = job::Nodes { sizes: vec![1, 2 * processors], dealt: false };
     match nodes.launcher(&mpi::library()) {
         None => {
-            eprintln!("this machine cannot stand for several here; no warnings of another node")
+            eprintln!("this machine cannot stand for several here; no warnings of another node");
         }
         Some(launcher) => {
             let arguments = training("demo", &[], &["--out", "nodes"]);

@@ -27,15 +27,22 @@ pub fn peak_bytes() -> Option<u64> {
 }
 
 /// How much memory can still be had, in bytes, where the system says so: what Linux counts as
-/// available, within the limit of the control group of this process.
+/// available, within the limit of the control group of this process. Files that are only kept in
+/// memory because there is room for them count as available.
 pub fn available_bytes() -> Option<u64> {
     let read = |path: &str| std::fs::read_to_string(path).ok();
     let about = read("/proc/meminfo")?;
     let line = about.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let free = 1024 * line.trim().trim_end_matches(" kB").parse::<u64>().ok()?;
-    let number = |name: &str| read(&format!("/sys/fs/cgroup/{name}"))?.trim().parse::<u64>().ok();
+    let groups = read("/proc/self/cgroup").unwrap_or_default();
+    let group = groups.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/");
+    let of_group = |name: &str| read(&format!("/sys/fs/cgroup{group}/{name}"));
+    let number = |name: &str| of_group(name)?.trim().parse::<u64>().ok();
+    let kept = of_group("memory.stat").unwrap_or_default();
+    let kept = kept.lines().find_map(|line| line.strip_prefix("inactive_file "));
+    let kept = kept.and_then(|bytes| bytes.trim().parse().ok()).unwrap_or(0);
     match (number("memory.max"), number("memory.current")) {
-        (Some(most), Some(used)) => Some(free.min(most.saturating_sub(used))),
+        (Some(most), Some(used)) => Some(free.min(most.saturating_sub(used.saturating_sub(kept)))),
         _ => Some(free),
     }
 }

@@ -56,27 +56,25 @@ impl VitConfig {
 
     /// How many weights the network has; the largest number where it has more.
     pub fn weights(&self) -> u64 {
-        let [channels, patch, width, depth, mlp, classes] =
-            [self.channels, self.patch, self.width, self.depth, self.mlp, self.classes]
-                .map(|size| size as u128);
-        let pixels = patch * patch * channels;
-        let embedding = 2 * pixels + pixels * width + 3 * width;
-        let block = 4 * width.pow(2) + 2 * width * mlp + mlp + 5 * width;
-        let all = depth.saturating_mul(block) + embedding + 2 * width + width * classes + classes;
-        u64::try_from(all).unwrap_or(u64::MAX)
+        let Self { channels, patch, width, depth, mlp, classes, .. } = *self;
+        let pixels = product(&[patch, patch, channels]);
+        let embedding =
+            sum(&[product(&[2, pixels]), product(&[pixels, width]), product(&[3, width])]);
+        let products = sum(&[product(&[4, width, width]), product(&[2, width, mlp])]);
+        let block = sum(&[products, mlp, product(&[5, width])]);
+        let head = sum(&[product(&[2, width]), product(&[width, classes]), classes]);
+        sum(&[product(&[depth, block]), embedding, head]) as u64
     }
 
     /// How many numbers it holds for one example and one draw between its forward and its backward
     /// pass: of a block two normalised inputs, query, key and value, attention, two sums, and the
     /// perceptron before and after its activation; of the embedding patches and tokens.
     pub fn activations(&self) -> u64 {
-        let [channels, patch, width, depth, mlp] =
-            [self.channels, self.patch, self.width, self.depth, self.mlp].map(|size| size as u128);
-        let tokens = (self.image / self.patch.max(1)).pow(2) as u128;
-        let block = 8 * width + 2 * mlp;
-        let embedding = 2 * patch * patch * channels + 3 * width;
-        let all = tokens.saturating_mul(depth.saturating_mul(block).saturating_add(embedding));
-        u64::try_from(all).unwrap_or(u64::MAX)
+        let Self { image, channels, patch, width, depth, mlp, .. } = *self;
+        let side = image / patch.max(1);
+        let block = sum(&[product(&[8, width]), product(&[2, mlp])]);
+        let embedding = sum(&[product(&[2, patch, patch, channels]), product(&[3, width])]);
+        product(&[side, side, sum(&[product(&[depth, block]), embedding])]) as u64
     }
 
     /// The network, with Burn's initial weights.
@@ -199,6 +197,16 @@ fn linear_residual(layer: &Linear, x: Tensor<3>, residual: Tensor<3>) -> Tensor<
     ops::linear_residual(x, layer.weight.val(), layer.bias.as_ref().map(Param::val), residual)
 }
 
+/// The product of sizes; the largest number where it is more.
+fn product(sizes: &[usize]) -> usize {
+    sizes.iter().fold(1, |product: usize, &size| product.saturating_mul(size))
+}
+
+/// The sum of sizes; the largest number where it is more.
+fn sum(sizes: &[usize]) -> usize {
+    sizes.iter().fold(0, |sum: usize, &size| sum.saturating_add(size))
+}
+
 /// Where a token is: `[sin xω, cos xω, sin yω, cos yω]` with `ω_k = 10000^(−k/(n−1))` for the n
 /// frequencies that four times make up the width, and x, y the column and the row of the patch.
 /// Token after token, for an image of `side` patches in height and width.
@@ -221,6 +229,17 @@ fn positions(side: usize, width: usize) -> Vec<f32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The count agrees with the network that is made, and absurd sizes are very many.
+    #[test]
+    fn weights_are_counted_before_they_are_made() {
+        for config in [VitConfig::cifar10(), VitConfig::tiny()] {
+            let network = config.init(&Device::default());
+            assert_eq!(config.weights(), network.num_params() as u64);
+        }
+        let absurd = VitConfig { width: usize::MAX - 3, depth: usize::MAX, ..VitConfig::tiny() };
+        assert_eq!((absurd.weights(), absurd.activations()), (u64::MAX, u64::MAX));
+    }
 
     #[test]
     fn positions_are_pytorchs() {

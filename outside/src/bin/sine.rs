@@ -39,6 +39,7 @@ struct Sine {
 impl UseCase for Sine {
     const NAME: &'static str = "sine";
     const INPUTS: &'static str = "points";
+    const EXAMPLE: &'static str = "point";
     const EXAMPLES: &'static str = "points";
     const MAIN_SCORES: &'static [&'static str] = &["rmse", "crps", "coverage_90"];
     type Settings = SineSettings;

@@ -16,7 +16,7 @@ pub fn evaluate<U: UseCase, N: Network<Input = InputOf<U>> + 'static>(
 ) -> Result<Value> {
     let case = run.load()?;
     run.refuse_other_data(&case)?;
-    let draws = run.draws(arguments.draws)?;
+    let draws = run.draws_to_score(arguments.draws)?;
     let folder = run.job.leads().then_some(&run.folder);
     finish(run.job, folder, &run.recipe, &case, &run.trainer, draws, Training::default())
 }

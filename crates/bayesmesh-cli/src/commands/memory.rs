@@ -1,9 +1,10 @@
 //! How much memory a run will take.
 
+use bayesmesh::Mesh;
 use bayesmesh::trainer::Memory;
-use bayesmesh::{Mesh, Place};
 
 use crate::exit::Usage;
+use crate::job::Job;
 use crate::models::Model;
 use crate::recipe::Recipe;
 use crate::say;
@@ -30,21 +31,19 @@ pub fn predicted_per_rank(recipe: &Recipe, numbers: u64, activations: u64, mesh:
 }
 
 /// Refuses a network that the memory of this machine does not hold, before anything of it is made.
+/// Collective.
 pub fn refuse_too_much(
-    place: &Place,
+    job: &Job,
     recipe: &Recipe,
     model: &impl Model,
     mesh: Mesh,
 ) -> anyhow::Result<()> {
+    let ranks = job.ranks_here(mesh)? as u64;
     let Some(there) = bayesmesh::process_memory::available_bytes() else {
         return Ok(());
     };
     let weights = model.weights();
     let numbers = weights.saturating_mul(recipe.posterior()?.numbers_per_weight());
-    let ranks = match place {
-        Place::Threads => mesh.size() as u64,
-        Place::Job(_) => 1,
-    };
     let rank = predicted_per_rank(recipe, numbers, model.activations(), mesh);
     let needed = rank.saturating_mul(ranks);
     if needed <= there {
@@ -63,12 +62,4 @@ pub fn refuse_too_much(
         }
     ))
     .into())
-}
-
-/// How many rows are predicted at a time so that their draws stay within a gigabyte: so many, or
-/// fewer where there are very many draws.
-pub fn rows_at_a_time(rows: usize, outputs: usize, draws: usize) -> usize {
-    const MOST: usize = 1 << 30;
-    let row = outputs.max(1).saturating_mul(draws.max(1)).saturating_mul(size_of::<f32>());
-    rows.min(MOST / row).max(1)
 }

@@ -6,7 +6,7 @@ mod data;
 mod evaluate;
 mod export;
 mod finish;
-pub(crate) mod memory;
+mod memory;
 mod record;
 mod train;
 mod trained_run;
@@ -116,7 +116,7 @@ fn model<U: UseCase, M: Model>(recipe: &Recipe) -> Result<M> {
 }
 
 /// The trainer that a recipe describes, at step zero. `steps` is how long the run will be, which
-/// some schedules need to know. Refuses more than the memory holds.
+/// some schedules need to know.
 fn trainer<U, M>(
     place: Place,
     recipe: &Recipe,
@@ -128,7 +128,6 @@ where
     M: Model<Network: Network<Input = InputOf<U>>>,
 {
     let model = model::<U, M>(recipe)?;
-    memory::refuse_too_much(&place, recipe, &model, mesh)?;
     let posterior = recipe.posterior()?.init(model.init(&Device::default()))?;
     let posterior = posterior.initialised(recipe.train.seed);
     let settings = recipe.settings(mesh, steps)?;

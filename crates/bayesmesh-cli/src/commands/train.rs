@@ -29,6 +29,7 @@ use crate::use_cases::{CaseTrainer, InputOf, UseCase, Verb};
 pub fn demo(job: &Job, arguments: args::Demo) -> Result<Value> {
     let recipe = Recipe::builtin(job.catalogue(), "demo", &arguments.set)?;
     let mesh = job.mesh(&arguments.ranks, &recipe)?;
+    job.warn_of_crowding(mesh)?;
     let out = &run_folder(job, arguments.out, "demo")?;
     recipe.use_case().run(job, recipe, Verb::Train { mesh, out, resume: false })
 }
@@ -37,6 +38,7 @@ pub fn demo(job: &Job, arguments: args::Demo) -> Result<Value> {
 pub fn train(job: &Job, arguments: args::Train) -> Result<Value> {
     let recipe = read_recipe(job, &arguments.recipe, &arguments.set)?.located();
     let mesh = job.mesh(&arguments.ranks, &recipe)?;
+    job.warn_of_crowding(mesh)?;
     let out = &run_folder(job, arguments.out, &recipe.name)?;
     recipe.use_case().run(job, recipe, Verb::Train { mesh, out, resume: arguments.resume })
 }
@@ -49,13 +51,14 @@ where
     M: Model<Network: Network<Input = InputOf<U>>>,
 {
     job.agree(&recipe.keys())?;
-    job.warn_of_crowding(mesh)?;
     let case = U::load(&recipe.section("data")?, recipe)?;
     if let Some(findings) = case.findings() {
         say!("{findings}");
     }
     let course = Course::new(recipe.length, case.train().len(), recipe.train.batch)?;
     let steps = course.steps();
+    let model = model::<U, M>(recipe)?;
+    memory::refuse_too_much(job, recipe, &model, mesh)?;
     let mut trainer = trainer::<U, M>(job.place(), recipe, mesh, steps)?;
     let data = case.train().checksum().unwrap_or_default();
     trainer = trainer.with_note(DATA, &data);
@@ -92,7 +95,7 @@ where
     if let Some(folder) = &folder {
         folder.write("recipe.toml", recipe.to_toml())?;
     }
-    introduce(job, recipe, &trainer, &case, &course, model::<U, M>(recipe)?.activations());
+    introduce(job, recipe, &trainer, &case, &course, model.activations());
     job.pass_on_warnings()?;
 
     SIGNALS.train(job.is_launched())?;

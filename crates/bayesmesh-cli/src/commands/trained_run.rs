@@ -46,6 +46,7 @@ impl<'a, U: UseCase, N: Network<Input = InputOf<U>> + 'static> TrainedRun<'a, U,
     ) -> Result<Self> {
         job.agree(&recipe.keys())?;
         let mesh = job.mesh(ranks, &recipe)?;
+        job.warn_of_crowding(mesh)?;
         let mut trainer = trainer::<U, M>(job.place(), &recipe, mesh, 1)?;
         let mut data = None;
         let found = restore_latest(job, &folder.checkpoints(), &mut trainer, |checkpoint| {
@@ -71,18 +72,25 @@ impl<U: UseCase, N: Network> TrainedRun<'_, U, N> {
 
     /// Draws of a prediction: those that were asked for, else those of the recipe.
     pub fn draws(&self, asked: Option<usize>) -> Result<usize> {
-        let draws = asked.unwrap_or(self.recipe.evaluate.draws);
-        let (least, most) = (U::Task::LEAST_DRAWS, 1_000_000);
-        match draws {
-            draws if draws < least => Err(Usage(format!(
+        const MOST: usize = 1_000_000;
+        match asked.unwrap_or(self.recipe.evaluate.draws) {
+            0 => Err(Usage("--draws 0 is not possible; use 1 or more".to_owned()).into()),
+            draws if draws > MOST => {
+                Err(Usage(format!("--draws {draws} would not end; use at most {MOST}")).into())
+            }
+            draws => Ok(draws),
+        }
+    }
+
+    /// The same where predictions are scored, for which some need more than one.
+    pub fn draws_to_score(&self, asked: Option<usize>) -> Result<usize> {
+        let (draws, least) = (self.draws(asked)?, U::Task::LEAST_DRAWS);
+        match draws < least {
+            false => Ok(draws),
+            true => Err(Usage(format!(
                 "a prediction needs at least {least} draws; use --draws {least} or more"
             ))
             .into()),
-            draws if draws > most => {
-                let message = format!("--draws {draws} would not end; use at most {most}");
-                Err(Usage(message).into())
-            }
-            draws => Ok(draws),
         }
     }
 

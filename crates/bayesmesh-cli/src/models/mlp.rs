@@ -9,7 +9,6 @@ use crate::recipe::{Conflict, Recipe};
 impl Model for MlpConfig {
     const KIND: &'static str = "mlp";
     const NOUN: &'static str = "a perceptron";
-    const INPUTS: &'static str = "a series";
     type Network = Mlp;
 
     fn shaped(self, shape: &Shape) -> Self {

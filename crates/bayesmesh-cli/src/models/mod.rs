@@ -32,8 +32,6 @@ pub trait Model: Keys + DeserializeOwned + 'static {
     const KIND: &'static str;
     /// What it is called in messages: "a perceptron".
     const NOUN: &'static str;
-    /// What it takes, in words: "a series".
-    const INPUTS: &'static str;
     /// The network.
     type Network: Network + PyTorch + 'static;
 
@@ -62,8 +60,6 @@ pub struct ModelEntry {
     pub name: &'static str,
     /// What it is called in messages.
     pub noun: &'static str,
-    /// What it takes, in words.
-    pub inputs: &'static str,
     /// Its keys.
     pub kind: fn() -> Kind,
     /// What fits each of its keys but not the others.
@@ -78,7 +74,6 @@ impl ModelEntry {
         Self {
             name: M::KIND,
             noun: M::NOUN,
-            inputs: M::INPUTS,
             kind: || Kind::of::<M>(M::KIND),
             conflicts: |recipe| Ok(recipe.section::<M>("model")?.conflicts(recipe)),
             run: commands::run_with::<U, M>,

@@ -9,7 +9,6 @@ use crate::recipe::{Conflict, Recipe};
 impl Model for VitConfig {
     const KIND: &'static str = "vit";
     const NOUN: &'static str = "a vision transformer";
-    const INPUTS: &'static str = "images";
     type Network = Vit;
 
     fn shaped(self, shape: &Shape) -> Self {

@@ -9,7 +9,7 @@ use bayesmesh_schema::{Absent, Key, Keys, Kind, Kinds, Section, Values};
 
 use super::reference;
 use super::sections::{Checkpoint, Evaluate, Rate, RunLength};
-use crate::tasks;
+use crate::tasks::TaskInfo;
 use crate::use_cases::Entry;
 
 /// Everything that recipes can name: the use cases with their data and networks, losses, posteriors
@@ -21,8 +21,20 @@ pub struct Catalogue {
 
 impl Catalogue {
     /// With these use cases.
+    ///
+    /// # Panics
+    ///
+    /// If two of them have a kind of data, or a key of `[evaluate]`, of the same name: which one is
+    /// meant could not be told.
     pub fn new(use_cases: &[&'static dyn Entry]) -> Arc<Self> {
         let use_cases = use_cases.to_vec();
+        refuse_doubles(
+            "kind of data",
+            use_cases.iter().flat_map(|case| case.kinds()).map(|k| k.name),
+        );
+        let own = use_cases.iter().flat_map(|case| case.evaluate_keys());
+        let keys = Evaluate::keys().into_iter().chain(own);
+        refuse_doubles("key of [evaluate]", keys.map(|key| key.name));
         let schema = schema(&use_cases);
         Arc::new(Self { use_cases, schema })
     }
@@ -43,6 +55,11 @@ impl Catalogue {
         self.use_cases.iter().find(has).copied()
     }
 
+    /// What there is to predict.
+    pub(super) fn tasks(&self) -> Vec<&'static TaskInfo> {
+        tasks(&self.use_cases)
+    }
+
     /// What a recipe may contain.
     pub(super) fn schema(&self) -> &Section {
         &self.schema
@@ -51,6 +68,14 @@ impl Catalogue {
     /// Every section with its kinds and keys: values, default and meaning, as Markdown.
     pub fn reference(&self) -> String {
         reference::reference(&self.schema)
+    }
+}
+
+fn refuse_doubles(what: &str, names: impl Iterator<Item = &'static str>) {
+    let mut seen = Vec::new();
+    for name in names {
+        assert!(!seen.contains(&name), "two use cases have the {what} `{name}`");
+        seen.push(name);
     }
 }
 
@@ -67,7 +92,7 @@ fn schema(use_cases: &[&'static dyn Entry]) -> Section {
         section("data", data(use_cases)),
         section("model", models(use_cases)),
         section("posterior", PosteriorConfig::section()),
-        section("loss", losses()),
+        section("loss", losses(use_cases)),
         section("train", train()),
         section("optimizer", optimizer()).also(&["optimiser", "optim"]),
         section("schedule", Schedule::section()).also(&["scheduler", "lr_schedule"]),
@@ -75,6 +100,17 @@ fn schema(use_cases: &[&'static dyn Entry]) -> Section {
         section("checkpoint", checkpoint()).also(&["checkpoints"]),
     ];
     Section::of_keys("The top of the file.", keys, "").named("")
+}
+
+/// The tasks of all use cases, each once.
+fn tasks(use_cases: &[&'static dyn Entry]) -> Vec<&'static TaskInfo> {
+    let mut tasks: Vec<&TaskInfo> = Vec::new();
+    for task in use_cases.iter().map(|case| case.task()) {
+        if !tasks.iter().any(|known| known.name == task.name) {
+            tasks.push(task);
+        }
+    }
+    tasks
 }
 
 fn section(name: &'static str, section: Section) -> Key {
@@ -99,9 +135,9 @@ fn models(use_cases: &[&'static dyn Entry]) -> Section {
     Section::of_kinds("The network.", kinds, None, "kind = \"mlp\"\nhidden = [128, 128]")
 }
 
-fn losses() -> Section {
+fn losses(use_cases: &[&'static dyn Entry]) -> Section {
     let meaning = "What is minimised, besides the distance to the prior.";
-    let kinds = tasks::ALL.iter().flat_map(|task| (task.losses)()).collect();
+    let kinds = tasks(use_cases).iter().flat_map(|task| (task.losses)()).collect();
     Section::of_kinds(meaning, kinds, None, "kind = \"squared-error-of-mean\"")
 }
 

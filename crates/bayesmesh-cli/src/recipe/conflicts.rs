@@ -6,7 +6,7 @@ use bayesmesh::trainer::Schedule;
 
 use super::Recipe;
 use super::sections::Rate;
-use crate::tasks;
+use crate::tasks::TaskInfo;
 
 /// Keys that do not go together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,10 +75,12 @@ fn network(recipe: &Recipe) -> Result<Vec<Conflict>> {
         let (own, other) = (case.models(), taker.kinds());
         conflicts.push(Conflict::new(
             "model.kind",
-            format!("{} takes {}, but the data are {}", model.noun, model.inputs, case.inputs()),
+            format!("{} takes {}, but the data are {}", model.noun, taker.inputs(), case.inputs()),
             format!(
                 "use `model.kind = \"{}\"`, or {}, for example `data.kind = \"{}\"`",
-                own[0].name, model.inputs, other[0].name
+                own[0].name,
+                taker.inputs(),
+                other[0].name
             ),
         ));
     }
@@ -88,8 +90,11 @@ fn network(recipe: &Recipe) -> Result<Vec<Conflict>> {
 fn task(recipe: &Recipe) -> Option<Conflict> {
     let own = recipe.use_case().task();
     let kind = recipe.kind("loss");
-    let of = |task: &&&tasks::TaskInfo| (task.losses)().iter().any(|loss| loss.name == kind);
-    let other = tasks::ALL.iter().find(of).filter(|task| task.name != own.name)?;
+    let of = |task: &&TaskInfo| (task.losses)().iter().any(|loss| loss.name == kind);
+    let other = recipe.catalogue().tasks().into_iter().find(of)?;
+    if other.name == own.name {
+        return None;
+    }
     Some(Conflict::new(
         "loss.kind",
         format!(

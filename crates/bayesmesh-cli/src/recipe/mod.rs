@@ -30,7 +30,6 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bayesmesh::loss::Loss;
 use bayesmesh::posterior::PosteriorConfig;
 use bayesmesh::trainer::{OptimizerConfig, Schedule};
 use bayesmesh::{Length, Mesh, Settings};
@@ -50,7 +49,6 @@ use sections::{Rate, RunLength};
 use source::Source;
 use tree::{Node, Place};
 
-use crate::tasks::Task;
 use crate::use_cases::Entry;
 
 /// The section with what is learned from, and its key for where that is.
@@ -180,11 +178,6 @@ impl Recipe {
     /// What the weights are believed to be.
     pub fn posterior(&self) -> Result<PosteriorConfig, toml::de::Error> {
         self.section("posterior")
-    }
-
-    /// What is minimised.
-    pub fn loss<T: Task>(&self) -> anyhow::Result<Arc<dyn Loss<Target = T::Target>>> {
-        T::loss(self)
     }
 
     /// The settings of the library for a run on a mesh with so many steps.

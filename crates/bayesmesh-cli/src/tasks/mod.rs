@@ -18,11 +18,9 @@ use serde_json::{Map, Value, json};
 
 use crate::args;
 use crate::commands::TrainedRun;
+use crate::exit::Usage;
 use crate::recipe::Recipe;
 use crate::use_cases::{InputOf, Reported, Trained, UseCase};
-
-/// What there is to predict.
-pub(crate) static ALL: [&TaskInfo; 2] = [regression::INFO, classification::INFO];
 
 /// A task in words, with the losses that recipes can name for it.
 #[derive(Debug)]
@@ -89,9 +87,6 @@ pub trait Assessment {
     /// What else the file of the evaluation has: curves, and what predictions need.
     fn details(&self) -> Map<String, Value>;
 
-    /// Draws of each prediction.
-    fn draws(&self) -> usize;
-
     /// A score by name; not a number where there is none.
     fn score(&self, name: &str) -> f64 {
         find(self.scores(), name)
@@ -130,7 +125,27 @@ pub(crate) fn standard_errors(scores: &[Score]) -> Value {
     scores.iter().map(|score| (score.name.clone(), errors(score))).collect::<Map<_, _>>().into()
 }
 
-/// The rows of a data set from `first` on, a chunk at a time.
+/// How many rows are predicted at a time so that their draws stay within a gigabyte: so many, or
+/// fewer where there are very many draws.
+pub(crate) fn rows_at_a_time(rows: usize, outputs: usize, draws: usize) -> usize {
+    const MOST: usize = 1 << 30;
+    let row = outputs.max(1).saturating_mul(draws.max(1)).saturating_mul(size_of::<f32>());
+    rows.min(MOST / row).max(1)
+}
+
+/// How many of so many rows are predicted: all, or the first ones that `--limit` asks for.
+pub(crate) fn rows_asked_for(rows: usize, limit: Option<usize>) -> Result<usize> {
+    match limit {
+        Some(0) => Err(Usage("--limit 0 is not possible; use 1 or more".to_owned()).into()),
+        Some(limit) if limit > rows => Err(Usage(format!(
+            "--limit {limit}: there are {rows} only; use at most as many, or leave it out"
+        ))
+        .into()),
+        limit => Ok(limit.unwrap_or(rows)),
+    }
+}
+
+/// The rows of a data set, a chunk at a time.
 pub(crate) fn chunks(rows: usize, size: usize) -> impl Iterator<Item = Vec<usize>> {
     (0..rows).step_by(size).map(move |first| (first..rows.min(first + size)).collect())
 }

@@ -4,6 +4,8 @@ use anyhow::Result;
 use clap::{ArgMatches, Args, Command};
 use serde_json::Value;
 
+use super::UseCase;
+
 /// What is done with data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataVerb {
@@ -38,14 +40,13 @@ pub struct DataCommand {
 }
 
 impl DataCommand {
-    /// `bayesmesh data VERB NAME` with these arguments.
-    pub fn new<A: Args + 'static>(
+    /// `bayesmesh data VERB NAME` of a use case, with these arguments.
+    pub fn of<U: UseCase, A: Args + 'static>(
         verb: DataVerb,
-        name: &'static str,
         about: &'static str,
         run: fn(A) -> Result<Value>,
     ) -> Self {
-        let command = A::augment_args(Command::new(name)).about(about);
+        let command = A::augment_args(Command::new(U::NAME)).about(about);
         let run = move |found: &ArgMatches| run(A::from_arg_matches(found)?);
         Self { verb, command, run: Box::new(run) }
     }

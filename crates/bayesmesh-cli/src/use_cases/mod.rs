@@ -54,7 +54,9 @@ pub trait UseCase: Sized + 'static {
     const NAME: &'static str;
     /// What its networks take, in words: "a series".
     const INPUTS: &'static str;
-    /// What an example is called, in the plural.
+    /// What an example is called: "window".
+    const EXAMPLE: &'static str;
+    /// The same in the plural.
     const EXAMPLES: &'static str;
     /// The most telling of its scores.
     const MAIN_SCORES: &'static [&'static str];

@@ -38,6 +38,7 @@ pub fn compare(job: &Job, arguments: &args::Compare) -> Result<Value> {
     let base = read_recipe(job, &arguments.recipe, &arguments.set)?.located();
     let plan = Plan::new(&arguments.vary, base.train.seed, arguments.seeds)?;
     let recipes = recipes(job, arguments, &plan)?;
+    job.warn_of_crowding(job.mesh(&arguments.ranks, &base)?)?;
     let out = arguments
         .out
         .clone()

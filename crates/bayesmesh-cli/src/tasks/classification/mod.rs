@@ -27,7 +27,7 @@ use crate::use_cases::{InputOf, Reported, Trained, UseCase};
 pub use predictions::{CHUNK, Predictions};
 pub use report::{confusion, entropies, headline, reliability, scores, training};
 
-pub(super) const INFO: &TaskInfo = &TaskInfo {
+const INFO: &TaskInfo = &TaskInfo {
     name: "classification",
     predicts: "classes",
     losses: || ClassLoss::section().kinds,
@@ -235,9 +235,5 @@ impl Assessment for ClassificationAssessment {
             ("reliability".to_owned(), reliability.collect()),
             ("confusion".to_owned(), json!(self.confusion)),
         ])
-    }
-
-    fn draws(&self) -> usize {
-        self.draws
     }
 }

@@ -10,6 +10,7 @@ use crate::commands::TrainedRun;
 use crate::exit::Usage;
 use crate::say::{self, say};
 use crate::table_file::{self, TableFile, npy};
+use crate::tasks::rows_asked_for;
 use crate::use_cases::{InputOf, UseCase};
 
 /// Classifies examples with a trained run.
@@ -23,43 +24,46 @@ where
     U: UseCase<Task = Classification>,
     N: Network<Input = InputOf<U>> + 'static,
 {
-    let out = &arguments.out;
-    let format = TableFile::of(out)?;
-    if arguments.every.is_some() || !arguments.quantiles.is_empty() {
-        let message =
-            format!("--every and --quantiles are for forecasts; {} have --limit N", U::EXAMPLES);
-        return Err(Usage(message).into());
-    }
+    let (out, format) = (&arguments.out, task.check_arguments(arguments)?);
     run.job.agree_on_examples(examples)?;
     let draws = run.draws(arguments.draws)?;
-    let predictions = Predictions::of::<U, N>(&run.trainer, examples, task.classes.len(), draws)?;
+    let rows = rows_asked_for(examples.len(), arguments.limit)?;
+    let predictions =
+        Predictions::of::<U, N>(&run.trainer, examples, task.classes.len(), draws)?.first(rows);
     table_file::refuse_not_finite(predictions.probabilities())?;
     let bytes = match format {
-        TableFile::Csv => task.csv(&predictions, U::EXAMPLES),
-        TableFile::Npy => task.numbers(&predictions, U::EXAMPLES),
+        TableFile::Csv => task.csv(&predictions, U::EXAMPLE),
+        TableFile::Npy => task.numbers(&predictions, U::EXAMPLE),
     };
     if run.job.leads() {
         table_file::write(out, &bytes)?;
     }
-    let count = examples.len();
-    say!("{count} {}: {}", U::EXAMPLES, out.display());
-    let columns = task.columns(U::EXAMPLES);
+    say!("{rows} {}: {}", U::EXAMPLES, out.display());
+    let columns = task.columns(U::EXAMPLE);
     let mut result = json!({ "out": say::path(out), "draws": draws, "columns": columns });
-    result[U::EXAMPLES] = json!(count);
+    result[U::EXAMPLES] = json!(rows);
     Ok(result)
 }
 
 impl Classification {
-    fn columns(&self, examples: &str) -> Vec<String> {
-        let example = examples.trim_end_matches('s');
+    /// Refuses arguments that are not for classes; what kind of file is written.
+    pub fn check_arguments(&self, arguments: &args::Predict) -> Result<TableFile> {
+        if arguments.every.is_some() || !arguments.quantiles.is_empty() {
+            let message = "--every and --quantiles are for forecasts; images have --limit N";
+            return Err(Usage(message.to_owned()).into());
+        }
+        TableFile::of(&arguments.out)
+    }
+
+    fn columns(&self, example: &str) -> Vec<String> {
         let first = [example, "label", "predicted", "entropy", "mutual_information"];
         let first = first.into_iter().map(str::to_owned);
         first.chain(self.classes.iter().map(|class| format!("p_{class}"))).collect()
     }
 
     /// One line an example: its number, classes by name, entropies in nats, probabilities.
-    fn csv(&self, predictions: &Predictions, examples: &str) -> Vec<u8> {
-        let mut text = self.columns(examples).join(",") + "\n";
+    fn csv(&self, predictions: &Predictions, name: &str) -> Vec<u8> {
+        let mut text = self.columns(name).join(",") + "\n";
         for example in 0..predictions.len() {
             let [label, top] = [predictions.labels[example], predictions.top(example).0];
             let [label, top] = [label, top].map(|class| &self.classes[class]);
@@ -75,7 +79,7 @@ impl Classification {
     }
 
     /// The same as numbers, classes counted from 0: `[examples, columns]`.
-    fn numbers(&self, predictions: &Predictions, examples: &str) -> Vec<u8> {
+    fn numbers(&self, predictions: &Predictions, name: &str) -> Vec<u8> {
         let mut values = Vec::new();
         for example in 0..predictions.len() {
             let [label, top] = [predictions.labels[example], predictions.top(example).0];
@@ -84,6 +88,6 @@ impl Classification {
             values.extend(nats.map(|h| h as f32));
             values.extend(predictions.row(example));
         }
-        npy(&[predictions.len(), self.columns(examples).len()], &values)
+        npy(&[predictions.len(), self.columns(name).len()], &values)
     }
 }

@@ -14,17 +14,19 @@ use bayesmesh_schema::Kinds;
 use burn::tensor::Tensor;
 use serde_json::{Map, Value, json};
 
-use super::{Assessment, Task, TaskInfo, Validation, ValidationColumn, find, standard_errors};
+use super::{
+    Assessment, Task, TaskInfo, Validation, ValidationColumn, find, rows_at_a_time, standard_errors,
+};
 use crate::args;
-use crate::commands::{TrainedRun, memory};
+use crate::commands::TrainedRun;
 use crate::recipe::Recipe;
 use crate::say;
 use crate::use_cases::{InputOf, Reported, Trained, UseCase};
 
 pub use predict::{noise, quantile_columns, quantile_levels};
-pub use report::{calibration, headline, scores, training};
+pub use report::{Outputs, calibration, headline, scores, training};
 
-pub(super) const INFO: &TaskInfo = &TaskInfo {
+const INFO: &TaskInfo = &TaskInfo {
     name: "regression",
     predicts: "numbers",
     losses: || ValueLoss::section().kinds,
@@ -146,13 +148,14 @@ impl Task for Regression {
             true => predictor.estimate_noise(case.valid().unwrap_or(case.train()), draws)?,
             false => Vec::new(),
         };
+        let outputs = U::shape(&recipe.section("data")?).outputs;
         let levels = recipe.evaluate.levels.clone();
         let level = levels.iter().copied().find(|level| *level == 0.9);
         let level = level.or(levels.last().copied()).unwrap_or(0.9);
         let scoring = Scoring {
             levels,
             noise: noise.clone(),
-            chunk: Some(memory::rows_at_a_time(CHUNK, noise.len().max(1), draws)),
+            chunk: Some(rows_at_a_time(CHUNK, outputs, draws)),
             ..Scoring::new(draws)
         };
         let evaluation = predictor.evaluate_as(case.test(), &scoring)?;
@@ -261,9 +264,5 @@ impl Assessment for RegressionAssessment {
             ("standard_errors".to_owned(), standard_errors(&self.scores)),
             (format!("noise{}", self.suffix), json!(self.noise)),
         ])
-    }
-
-    fn draws(&self) -> usize {
-        self.draws
     }
 }

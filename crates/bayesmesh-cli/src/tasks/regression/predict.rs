@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use super::{CHUNK, Regression};
 use crate::args;
-use crate::commands::{TrainedRun, memory};
+use crate::commands::TrainedRun;
 use crate::exit::Usage;
 use crate::say::{self, say};
 use crate::table_file::{self, TableFile, npy};
-use crate::tasks::chunks;
+use crate::tasks::{chunks, rows_asked_for, rows_at_a_time};
 use crate::use_cases::{InputOf, UseCase};
 
 /// The quantiles that are written unless others are asked for.
@@ -71,8 +71,9 @@ where
     let outputs = run.shape()?.outputs;
     let noise = noise(run, task, outputs)?;
     let draws = run.draws(arguments.draws)?;
-    let rows = examples.len().min(arguments.limit.unwrap_or(usize::MAX));
-    let chunk = memory::rows_at_a_time(CHUNK, outputs, draws);
+    run.job.agree_on_examples(examples)?;
+    let rows = rows_asked_for(examples.len(), arguments.limit)?;
+    let chunk = rows_at_a_time(CHUNK, outputs, draws);
     let mut values = Vec::new();
     for rows in chunks(rows, chunk) {
         let (input, _) = examples.batch(&rows, run.trainer.posterior().parameters().device())?;

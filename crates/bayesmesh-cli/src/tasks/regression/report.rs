@@ -24,7 +24,7 @@ pub(super) fn report<U: UseCase<Task = Regression>>(
     );
     let sections = vec![
         training(task, run.metrics),
-        calibration(task, assessment, Axis::linear("output"), 1.0),
+        calibration(task, assessment, &Outputs { name: "output", label: "output", step: 1.0 }),
         Section::new("Scores").with(Block::Table(scores(task, assessment, "prediction", &[]))),
     ];
     page(run, lead, headline(task, assessment, None), sections, None)
@@ -66,12 +66,21 @@ pub fn training(task: &Regression, metrics: &MetricsTable) -> Section {
     Section::new("Training").with(Block::Plot(curves::loss(metrics))).with(Block::Plot(error))
 }
 
-/// Whether intervals hold what they promise; the outputs, `step` apart, along the axis given.
+/// What the outputs of a regression are, for plots.
+pub struct Outputs {
+    /// What one is called: "lead time".
+    pub name: &'static str,
+    /// The axis along which they stand: "lead time (h)".
+    pub label: &'static str,
+    /// How far apart they stand on it.
+    pub step: f64,
+}
+
+/// Whether intervals hold what they promise.
 pub fn calibration(
     task: &Regression,
     assessment: &RegressionAssessment,
-    outputs: Axis,
-    step: f64,
+    outputs: &Outputs,
 ) -> Section {
     let section = Section::new("Calibration")
         .text("An honest interval of 90 % holds the truth nine times out of ten.")
@@ -79,7 +88,7 @@ pub fn calibration(
         .with(Block::Plot(pit(assessment)));
     match assessment.by_output.len() {
         1 => section,
-        _ => section.with(Block::Plot(by_output(task, assessment, outputs, step))),
+        _ => section.with(Block::Plot(by_output(task, assessment, outputs))),
     }
 }
 
@@ -89,8 +98,8 @@ fn coverage(assessment: &RegressionAssessment) -> Plot {
         .shape(Shape::Square)
         .caption("Above the diagonal intervals are too wide, below it too narrow.")
         .with(Layer::rule("perfect", Rule::Diagonal))
-        .with(Layer::line("forecast", assessment.calibration.clone(), Color::Blue))
-        .with(Layer::points("forecast", assessment.calibration.clone(), Color::Blue))
+        .with(Layer::line("prediction", assessment.calibration.clone(), Color::Blue))
+        .with(Layer::points("prediction", assessment.calibration.clone(), Color::Blue))
 }
 
 fn pit(assessment: &RegressionAssessment) -> Plot {
@@ -109,18 +118,13 @@ fn pit(assessment: &RegressionAssessment) -> Plot {
     .with(Layer::rule("flat", Rule::Horizontal(1.0)))
 }
 
-fn by_output(
-    task: &Regression,
-    assessment: &RegressionAssessment,
-    outputs: Axis,
-    step: f64,
-) -> Plot {
+fn by_output(task: &Regression, assessment: &RegressionAssessment, outputs: &Outputs) -> Plot {
+    let &Outputs { name, label, step } = outputs;
     let points = |pick: fn(&(f64, f64)) -> f64| -> Vec<(f64, f64)> {
         let rows = assessment.by_output.iter().enumerate();
         rows.map(|(output, row)| ((output + 1) as f64 * step, pick(row))).collect()
     };
-    let title = if step == 1.0 { "Error by output" } else { "Error by lead time" };
-    Plot::new(title, outputs, axis(task, "RMSE"))
+    Plot::new(format!("Error by {name}"), Axis::linear(label), axis(task, "RMSE"))
         .shape(Shape::Half)
         .caption("Where both agree the network knows how wrong it is.")
         .with(Layer::line("error", points(|row| row.0), Color::Ink))

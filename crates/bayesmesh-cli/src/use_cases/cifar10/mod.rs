@@ -34,6 +34,7 @@ fn classes() -> Classification {
 impl UseCase for Cifar10 {
     const NAME: &'static str = "cifar10";
     const INPUTS: &'static str = "images";
+    const EXAMPLE: &'static str = "image";
     const EXAMPLES: &'static str = "images";
     const MAIN_SCORES: &'static [&'static str] = &["accuracy", "nll", "brier", "ece", "ood_auroc"];
     type Settings = Cifar10Settings;
@@ -119,6 +120,7 @@ impl UseCase for Cifar10 {
         run: &TrainedRun<'_, Self, N>,
         arguments: &args::Predict,
     ) -> Result<Value> {
+        classes().check_arguments(arguments)?;
         let (input, limit) = (arguments.input.as_deref(), arguments.limit);
         let settings: Cifar10Settings = run.recipe.section("data")?;
         let images = settings.test_images(&run.recipe, input, limit)?;

@@ -16,21 +16,18 @@ use crate::say::{self, say};
 /// All of them.
 pub fn all() -> Vec<DataCommand> {
     vec![
-        DataCommand::new(
+        DataCommand::of::<super::Load, _>(
             DataVerb::Fetch,
-            "load",
             "The German grid load; downloads with the `curl` of this machine",
             fetch,
         ),
-        DataCommand::new(
+        DataCommand::of::<super::Load, _>(
             DataVerb::Check,
-            "load",
             "Read a load series, say what was found and repaired",
             check,
         ),
-        DataCommand::new(
+        DataCommand::of::<super::Load, _>(
             DataVerb::Synth,
-            "load",
             "A series that looks like the German load",
             synth,
         ),

@@ -31,6 +31,7 @@ const BASELINES: [&str; 2] = ["same time yesterday", "persistence"];
 impl UseCase for Load {
     const NAME: &'static str = "load";
     const INPUTS: &'static str = "a series";
+    const EXAMPLE: &'static str = "window";
     const EXAMPLES: &'static str = "windows";
     const MAIN_SCORES: &'static [&'static str] = &["rmse_mw", "mae_mw", "crps_mw", "coverage_90"];
     type Settings = LoadSettings;

@@ -5,7 +5,7 @@ use bayesmesh_report::{Axis, Block, Color, Interval, Layer, Plot, Report, Sectio
 use super::fan::{Extras, FanWindow, LEVELS};
 use super::{BASELINES, Load};
 use crate::tasks::page;
-use crate::tasks::regression::{calibration, headline, scores, training};
+use crate::tasks::regression::{Outputs, calibration, headline, scores, training};
 use crate::use_cases::{Reported, UseCase as _};
 
 /// The page of a run.
@@ -20,6 +20,7 @@ pub fn report(run: &Reported<'_, Load>) -> Report {
     );
     let yesterday = format!("{}: {}", BASELINES[0], format_number(extras.baselines[0], 0));
     let table = scores(&task, assessment, "forecast", &extras.named_baselines());
+    let leads = Outputs { name: "lead time", label: "lead time (h)", step: hours(1) };
     let sections = vec![
         Section::new("Forecast")
             .text(format!(
@@ -28,7 +29,7 @@ pub fn report(run: &Reported<'_, Load>) -> Report {
             ))
             .with(Block::Plot(fan(extras, assessment.draws))),
         training(&task, run.metrics),
-        calibration(&task, assessment, Axis::linear("lead time (h)"), hours(1)),
+        calibration(&task, assessment, &leads),
         Section::new("Scores").with(Block::Table(table)),
     ];
     let repairs = load.repairs.as_ref().filter(|repairs| !repairs.is_clean()).map(|repairs| {
