@@ -4,8 +4,7 @@ use std::process::ExitCode;
 
 use bayesmesh::checkpoint::CheckpointError;
 use bayesmesh::comm::CommError;
-use bayesmesh_data::cifar10::Cifar10Error;
-use bayesmesh_data::load::LoadError;
+use bayesmesh_data::Blame;
 use bayesmesh_files::FileError;
 use bayesmesh_models::WeightsError;
 use serde_json::{Value, json};
@@ -75,17 +74,11 @@ pub fn code(error: &anyhow::Error) -> u8 {
             return INTERRUPTED;
         } else if cause.is::<Usage>() || cause.is::<RecipeError>() {
             return 2;
-        } else if let Some(error) = cause.downcast_ref::<LoadError>() {
-            return match error {
-                LoadError::Setting(_) => 2,
-                LoadError::Write(_) | LoadError::Busy { .. } => 4,
-                _ => 3,
-            };
-        } else if let Some(error) = cause.downcast_ref::<Cifar10Error>() {
-            return match error {
-                Cifar10Error::Setting(_) | Cifar10Error::Occupied { .. } => 2,
-                Cifar10Error::Write(_) | Cifar10Error::Busy { .. } => 4,
-                _ => 3,
+        } else if let Some(blame) = bayesmesh_data::blame(cause) {
+            return match blame {
+                Blame::Setting => 2,
+                Blame::Data => 3,
+                Blame::File => 4,
             };
         } else if cause.is::<WeightsError>() {
             return 3;

@@ -7,3 +7,22 @@ mod fetch;
 pub mod load;
 
 pub use fetch::Source;
+
+use std::error::Error;
+
+/// What an error of this crate is about, for programs that tell these apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blame {
+    /// What was asked for.
+    Setting,
+    /// The data: missing, damaged or of another kind.
+    Data,
+    /// A file or folder that cannot be written.
+    File,
+}
+
+/// What an error is about, if it is one of this crate.
+pub fn blame(error: &(dyn Error + 'static)) -> Option<Blame> {
+    let of_load = error.downcast_ref().map(load::LoadError::blame);
+    of_load.or_else(|| error.downcast_ref().map(cifar10::Cifar10Error::blame))
+}

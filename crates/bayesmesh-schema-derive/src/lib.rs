@@ -47,9 +47,13 @@ fn keys_of_struct(input: &DeriveInput) -> Result<TokenStream> {
     let Data::Struct(data) = &input.data else {
         return Err(syn::Error::new_spanned(input, "only structs have keys; enums have kinds"));
     };
+    if !matches!(Renaming::of(&input.attrs)?, Renaming::Not) {
+        let message = "keys are called like fields; rename single ones instead";
+        return Err(syn::Error::new_spanned(input, message));
+    }
     let (name, meaning) = (&input.ident, meaning(&input.attrs));
     let (generics, types, bounds) = input.generics.split_for_impl();
-    let keys = keys_of_fields(&data.fields, Renaming::Not)?;
+    let keys = keys_of_fields(&data.fields)?;
     Ok(quote! {
         impl #generics ::bayesmesh_schema::Keys for #name #types #bounds {
             fn meaning() -> &'static str {
@@ -81,7 +85,7 @@ fn kinds_of_enum(input: &DeriveInput) -> Result<TokenStream> {
     for variant in variants {
         let kind = renaming.apply(&variant.ident.to_string(), &variant.attrs)?;
         let meaning = meaning(&variant.attrs);
-        let keys = keys_of_fields(&variant.fields, Renaming::Not)?;
+        let keys = keys_of_fields(&variant.fields)?;
         kinds.push(quote! { ::bayesmesh_schema::Kind::new(#kind, #meaning, #keys) });
     }
     Ok(quote! {
@@ -123,7 +127,7 @@ fn variants(input: &DeriveInput) -> Result<impl Iterator<Item = &syn::Variant>> 
 }
 
 /// An expression for the keys of some fields, in their order.
-fn keys_of_fields(fields: &Fields, renaming: Renaming) -> Result<TokenStream> {
+fn keys_of_fields(fields: &Fields) -> Result<TokenStream> {
     if let Fields::Unnamed(fields) = fields {
         let Some((inner, None)) = fields.unnamed.first().map(|f| (&f.ty, fields.unnamed.get(1)))
         else {
@@ -133,7 +137,7 @@ fn keys_of_fields(fields: &Fields, renaming: Renaming) -> Result<TokenStream> {
     }
     let mut steps = Vec::new();
     for field in fields {
-        steps.push(keys_of_field(field, renaming)?);
+        steps.push(keys_of_field(field)?);
     }
     Ok(quote! {{
         #[allow(unused_mut)]
@@ -144,7 +148,7 @@ fn keys_of_fields(fields: &Fields, renaming: Renaming) -> Result<TokenStream> {
 }
 
 /// A statement that adds the keys of a field to `keys`.
-fn keys_of_field(field: &Field, renaming: Renaming) -> Result<TokenStream> {
+fn keys_of_field(field: &Field) -> Result<TokenStream> {
     let serde = Serde::of(&field.attrs)?;
     let kind = &field.ty;
     if serde.skip {
@@ -154,7 +158,7 @@ fn keys_of_field(field: &Field, renaming: Renaming) -> Result<TokenStream> {
         return Ok(quote! { keys.extend(<#kind as ::bayesmesh_schema::Keys>::keys()); });
     }
     let ident = field.ident.as_ref().expect("named fields have names");
-    let name = renaming.apply(&ident.to_string(), &field.attrs)?;
+    let name = Renaming::Not.apply(&ident.to_string(), &field.attrs)?;
     let meaning = meaning(&field.attrs);
     let mut absent = None;
     let (mut limits, mut also, mut values) = (Vec::new(), Vec::new(), None);
@@ -205,8 +209,12 @@ fn keys_of_field(field: &Field, renaming: Renaming) -> Result<TokenStream> {
         Some(values) => quote! { #values },
         None => quote! { <#kind as ::bayesmesh_schema::Value>::values() },
     };
-    // A section within a section has defaults of its own.
-    let absent = absent.unwrap_or(quote! { ::bayesmesh_schema::Absent::Value("{}") });
+    let Some(absent) = absent else {
+        // A section within a section, which has defaults of its own.
+        return Ok(quote! {
+            keys.push(::bayesmesh_schema::Key::section(#name, <#kind as ::bayesmesh_schema::Kinds>::section()));
+        });
+    };
     Ok(quote! {
         keys.push(
             ::bayesmesh_schema::Key::new(#name, #values #(#limits)*, #absent, #meaning)

@@ -1,6 +1,6 @@
 //! A key of a section.
 
-use crate::Values;
+use crate::{Section, Values};
 
 /// A key of a section.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,6 +50,12 @@ impl Key {
     /// A key.
     pub fn new(name: &'static str, values: Values, absent: Absent, meaning: &'static str) -> Self {
         Self { name, values, absent, meaning, also: &[] }
+    }
+
+    /// A section within a section, which means what it does there.
+    pub fn section(name: &'static str, section: Section) -> Self {
+        let meaning = section.meaning;
+        Self::new(name, Values::section(section), Absent::Value("{}"), meaning)
     }
 
     /// Other words for it.

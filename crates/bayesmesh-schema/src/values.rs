@@ -114,7 +114,10 @@ macro_rules! values {
     };
 }
 
-values!(u8, u16, u32, u64, usize => Values::Count(0, i64::MAX));
+values!(u8 => Values::Count(0, u8::MAX.into()));
+values!(u16 => Values::Count(0, u16::MAX.into()));
+values!(u32 => Values::Count(0, u32::MAX.into()));
+values!(u64, usize => Values::Count(0, i64::MAX));
 values!(f32, f64 => Values::Number(Range::default()));
 values!(bool => Values::Flag);
 values!(String => Values::Text);

@@ -61,7 +61,7 @@ impl Recorder {
             .map(|name| (*name).to_owned())
             .chain(recording.validation.columns.iter().map(|c| format!("validation_{}", c.name)))
             .collect();
-        let resumed = folder.metrics().exists();
+        let resumed = folder.metrics().exists() || folder.events().exists();
         let (metrics, events, board) = match resumed {
             true => (
                 MetricsCsv::resume(folder.metrics(), &columns, done)?,

@@ -89,15 +89,15 @@ fn schema(use_cases: &[&'static dyn Entry]) -> Section {
              `.` only.",
         )
         .also(&["title", "experiment"]),
-        section("data", data(use_cases)),
-        section("model", models(use_cases)),
-        section("posterior", PosteriorConfig::section()),
-        section("loss", losses(use_cases)),
-        section("train", train()),
-        section("optimizer", optimizer()).also(&["optimiser", "optim"]),
-        section("schedule", Schedule::section()).also(&["scheduler", "lr_schedule"]),
-        section("evaluate", evaluate(use_cases)).also(&["evaluation", "eval", "test"]),
-        section("checkpoint", checkpoint()).also(&["checkpoints"]),
+        Key::section("data", data(use_cases)),
+        Key::section("model", models(use_cases)),
+        Key::section("posterior", PosteriorConfig::section()),
+        Key::section("loss", losses(use_cases)),
+        Key::section("train", train()),
+        Key::section("optimizer", optimizer()).also(&["optimiser", "optim"]),
+        Key::section("schedule", Schedule::section()).also(&["scheduler", "lr_schedule"]),
+        Key::section("evaluate", evaluate(use_cases)).also(&["evaluation", "eval", "test"]),
+        Key::section("checkpoint", checkpoint()).also(&["checkpoints"]),
     ];
     Section::of_keys("The top of the file.", keys, "").named("")
 }
@@ -111,11 +111,6 @@ fn tasks(use_cases: &[&'static dyn Entry]) -> Vec<&'static TaskInfo> {
         }
     }
     tasks
-}
-
-fn section(name: &'static str, section: Section) -> Key {
-    let meaning = section.meaning;
-    Key::new(name, Values::section(section), Absent::Value("{}"), meaning)
 }
 
 fn data(use_cases: &[&'static dyn Entry]) -> Section {

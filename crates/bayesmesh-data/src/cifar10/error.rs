@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use bayesmesh_files::FileError;
 
+use crate::Blame;
+
 use super::files::RECORD_BYTES;
 use crate::fetch::FetchError;
 
@@ -125,6 +127,15 @@ pub enum Cifar10Error {
 }
 
 impl Cifar10Error {
+    /// What it is about.
+    pub(crate) fn blame(&self) -> Blame {
+        match self {
+            Self::Setting(_) | Self::Occupied { .. } => Blame::Setting,
+            Self::Write(_) | Self::Busy { .. } => Blame::File,
+            _ => Blame::Data,
+        }
+    }
+
     /// For `map_err`: `path` cannot be read.
     pub(super) fn read(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use bayesmesh_files::FileError;
 
+use crate::Blame;
+
 use super::format::KNOWN_FORMATS;
 use super::time::utc;
 use crate::fetch::FetchError;
@@ -304,6 +306,17 @@ pub enum LoadError {
     /// A setting of the generator, or a series to write, is out of range.
     #[error("{0}")]
     Setting(String),
+}
+
+impl LoadError {
+    /// What it is about.
+    pub(crate) fn blame(&self) -> Blame {
+        match self {
+            Self::Setting(_) => Blame::Setting,
+            Self::Write(_) | Self::Busy { .. } => Blame::File,
+            _ => Blame::Data,
+        }
+    }
 }
 
 impl From<FetchError> for LoadError {
