@@ -258,6 +258,11 @@ fn what_is_read_is_not_written_over() {
         refused(&export, 2, &[last, "this is what is read"]);
     }
     assert!(fs::read(scratch.path(last)).unwrap() == before);
+    // Nor is an earlier checkpoint, which may be needed yet.
+    let earlier = "run/checkpoints/step-00000035.safetensors";
+    let export = scratch.run(&["checkpoint", "export", "run", "--out", earlier, "--json"]);
+    refused(&export, 2, &[earlier, "for checkpoints"]);
+    assert!(Checkpoint::load(scratch.path(earlier)).is_ok());
 }
 
 #[test]
