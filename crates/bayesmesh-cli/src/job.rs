@@ -171,11 +171,22 @@ impl Job {
     pub fn mesh(&self, asked: &Ranks, recipe: &Recipe) -> Result<Mesh> {
         let (draws, batch) = (recipe.train.samples, recipe.train.batch);
         let Some(world) = &self.world else {
-            return match (asked.mesh, asked.ranks) {
-                (Some(mesh), _) => Ok(mesh),
-                (None, Some(n)) => Ok(Mesh::samples(n).map_err(|error| Usage(error.to_string()))?),
-                (None, None) => Ok(Place::Threads.default_mesh(draws, batch)?),
+            let mesh = match (asked.mesh, asked.ranks) {
+                (Some(mesh), _) => mesh,
+                (None, Some(n)) => Mesh::samples(n).map_err(|error| Usage(error.to_string()))?,
+                (None, None) => Place::Threads.default_mesh(draws, batch)?,
             };
+            // Some thousand threads exhaust what a system gives a process, which ends it unheard.
+            const MOST: usize = 1000;
+            if mesh.size() > MOST {
+                return Err(Usage(format!(
+                    "{mesh} are {} ranks, and one process takes at most {MOST} as threads: use \
+                     fewer (--ranks, --mesh), or several processes (docs/cluster.md)",
+                    mesh.size()
+                ))
+                .into());
+            }
+            return Ok(mesh);
         };
         let size = world.size();
         if let Some(ranks) = asked.ranks {

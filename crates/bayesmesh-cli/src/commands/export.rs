@@ -24,9 +24,20 @@ pub fn export(job: &Job, arguments: &args::Export) -> Result<Value> {
     let (folder, path, checkpoint) = open(&arguments.file)?;
     for out in [Some(&arguments.out), arguments.std.as_ref()].into_iter().flatten() {
         refuse_same_file(&path, out)?;
+        refuse_among_checkpoints(&folder, out)?;
     }
     let recipe = Recipe::load(job.catalogue(), &folder.recipe(), &[])?;
     recipe.use_case().run(job, recipe, Verb::Export(path, checkpoint, arguments))
+}
+
+/// Refuses to write where the checkpoints are: over another one, or as a file that looks like one.
+fn refuse_among_checkpoints(folder: &RunFolder, out: &Path) -> Result<()> {
+    let parent = absolute(out).ok().and_then(|out| out.parent()?.canonicalize().ok());
+    if parent.is_none() || parent != folder.checkpoints().canonicalize().ok() {
+        return Ok(());
+    }
+    let out = out.display();
+    Err(Usage(format!("{out}: this folder is for checkpoints; write to another one")).into())
 }
 
 /// A checkpoint and the run that it is of: the recipe of the run says what the tensors are.

@@ -61,13 +61,22 @@ impl Recorder {
             .map(|name| (*name).to_owned())
             .chain(recording.validation.columns.iter().map(|c| format!("validation_{}", c.name)))
             .collect();
-        let resumed = folder.metrics().exists() || folder.events().exists();
+        // A run whose files are gone, but for its checkpoints, goes on with new ones.
+        let resumed = done > 0 || folder.metrics().exists() || folder.events().exists();
         let (metrics, events, board) = match resumed {
-            true => (
-                MetricsCsv::resume(folder.metrics(), &columns, done)?,
-                EventLog::resume(folder.events(), done)?,
-                TensorBoard::resume(folder.path(), done)?,
-            ),
+            true => {
+                for file in [folder.metrics(), folder.events()] {
+                    if done > 0 && !file.exists() {
+                        let file = file.display();
+                        say::warn(format!("{file} is missing: it begins again after step {done}"));
+                    }
+                }
+                (
+                    MetricsCsv::resume(folder.metrics(), &columns, done)?,
+                    EventLog::resume(folder.events(), done)?,
+                    TensorBoard::resume(folder.path(), done)?,
+                )
+            }
             false => (
                 MetricsCsv::create(folder.metrics(), &columns)?,
                 EventLog::create(folder.events())?,
