@@ -65,11 +65,31 @@ fn test(options: &[String]) -> Result<(), String> {
 
 fn check() -> Result<(), String> {
     cargo(&["fmt", "--all", "--check"])?;
+    refuse_long_lines()?;
     cargo(&["clippy", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
     mpi::check()?;
     let mut doc = Command::new(env!("CARGO"));
     doc.args(["doc", "--release", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
     run(doc)
+}
+
+/// Refuses lines of code and comments that are longer than rustfmt is set to; it wraps neither
+/// comments nor texts. Tables in comments and texts in tests may be as long as they are.
+fn refuse_long_lines() -> Result<(), String> {
+    const MOST: usize = 100;
+    let files = Command::new("git").args(["ls-files", "*.rs"]).output();
+    let files = files.map_err(|error| format!("git ls-files: {error}"))?.stdout;
+    let files = String::from_utf8_lossy(&files).into_owned();
+    for file in files.lines().filter(|file| !file.contains("/tests/")) {
+        let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+        let is_table =
+            |line: &str| line.trim_start().starts_with(['/', '!']) && line.contains("| ");
+        let long = |line: &&str| line.chars().count() > MOST && !is_table(line);
+        if let Some(line) = text.lines().position(|line| long(&line)) {
+            return Err(format!("{file}:{}: longer than {MOST} columns", line + 1));
+        }
+    }
+    Ok(())
 }
 
 /// Installs Debian packages unless what they bring is there. Where they cannot be installed the

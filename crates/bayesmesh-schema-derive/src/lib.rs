@@ -211,9 +211,8 @@ fn keys_of_field(field: &Field) -> Result<TokenStream> {
     };
     let Some(absent) = absent else {
         // A section within a section, which has defaults of its own.
-        return Ok(quote! {
-            keys.push(::bayesmesh_schema::Key::section(#name, <#kind as ::bayesmesh_schema::Kinds>::section()));
-        });
+        let section = quote! { <#kind as ::bayesmesh_schema::Kinds>::section() };
+        return Ok(quote! { keys.push(::bayesmesh_schema::Key::section(#name, #section)); });
     };
     Ok(quote! {
         keys.push(

@@ -49,7 +49,7 @@ pub trait Model: Keys + DeserializeOwned + 'static {
     /// pass.
     fn activations(&self) -> u64;
 
-    /// What fits each key but not the others.
+    /// Keys that are right one by one but do not go together.
     fn conflicts(&self, recipe: &Recipe) -> Vec<Conflict>;
 }
 

@@ -1,4 +1,4 @@
-//! What fits each key but not the others.
+//! Keys that are right one by one but do not go together.
 
 use anyhow::Result;
 use bayesmesh::posterior::{Kl, PosteriorConfig, Prior};

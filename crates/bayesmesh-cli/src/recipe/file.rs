@@ -43,7 +43,7 @@ fn read_limited(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(MOST + 1).read_to_end(&mut bytes)?;
     match bytes.len() as u64 > MOST {
-        true => Err(io::Error::other("it has more than 1 MiB, which no recipe needs")),
+        true => Err(ErrorKind::FileTooLarge.into()),
         false => Ok(bytes),
     }
 }
@@ -57,6 +57,7 @@ fn reason(path: &Path, error: &io::Error) -> String {
             Some(name) => format!("there is no such file; did you mean {name}?"),
             None => "there is no such file".to_owned(),
         },
+        ErrorKind::FileTooLarge => "it has more than 1 MiB, which no recipe needs".to_owned(),
         ErrorKind::PermissionDenied => {
             "you may not read it; change its permissions, for example with `chmod u+r`".to_owned()
         }

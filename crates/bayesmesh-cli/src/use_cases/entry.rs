@@ -52,7 +52,7 @@ pub trait Entry: Sync {
     fn task(&self) -> &'static TaskInfo;
     /// The networks that it takes.
     fn models(&self) -> Vec<ModelEntry>;
-    /// What fits each key of `[data]` but not the others.
+    /// Keys of `[data]` that are right one by one but do not go together.
     fn conflicts(&self, recipe: &Recipe) -> Result<Vec<Conflict>>;
     /// The smallest number of draws for which the loss of a recipe is defined.
     fn least_draws(&self, recipe: &Recipe) -> Result<usize>;

@@ -74,7 +74,8 @@ pub trait UseCase: Sized + 'static {
     /// The networks that it takes.
     fn models() -> Vec<ModelEntry>;
 
-    /// The shape of an example.
+    /// The shape of an example. It follows from the recipe alone, because weights can be exported
+    /// where the data are not.
     fn shape(settings: &Self::Settings) -> Shape;
 
     /// Keys of `[evaluate]` that only this use case has.
@@ -82,7 +83,7 @@ pub trait UseCase: Sized + 'static {
         Vec::new()
     }
 
-    /// What fits each key but not the others.
+    /// Keys that are right one by one but do not go together.
     fn conflicts(settings: &Self::Settings) -> Vec<Conflict> {
         let _ = settings;
         Vec::new()

@@ -250,13 +250,13 @@ impl<P: Posterior> Predictor<P> {
     }
 
     /// [`evaluate_as`](Self::evaluate_as) and [`tabulate`](Self::tabulate) in one pass over the
-    /// data.
+    /// data; `row` gets the truth too.
     pub fn evaluate_and_tabulate<D>(
         &self,
         data: &D,
         scoring: &Scoring,
         columns: usize,
-        row: impl Fn(&Predictive) -> Result<Vec<f64>> + Sync,
+        row: impl Fn(&Predictive, &Truth) -> Result<Vec<f64>> + Sync,
     ) -> Result<(Evaluation, Vec<f64>)>
     where
         D: Dataset<Input = <P::Network as Network>::Input>,
@@ -267,7 +267,7 @@ impl<P: Posterior> Predictor<P> {
             let mut table = Table::new(data.len(), columns);
             readout.visit(mesh, members, data, scoring, |rows, prediction, truth| {
                 scorer.add(prediction, truth)?;
-                table.fill(rows, row(prediction)?)
+                table.fill(rows, row(prediction, truth)?)
             })?;
             scorer.merge_on(&*mesh.world)?;
             Ok((scorer.evaluation()?, table.merged_on(mesh)?))

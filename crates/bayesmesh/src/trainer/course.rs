@@ -44,10 +44,16 @@ impl Course {
         };
         match steps.filter(|steps| *steps <= most) {
             Some(steps) => Ok(Self { examples, batch, steps }),
-            None => Err(Error::Setting(format!(
-                "{length:?} of {examples} examples are more than the {most} steps that streams can \
-                 address; train for fewer"
-            ))),
+            None => {
+                let asked = match length {
+                    Length::Epochs(epochs) => format!("{epochs} epochs of {examples} examples"),
+                    Length::Steps(steps) => format!("{steps} steps"),
+                };
+                Err(Error::Setting(format!(
+                    "{asked} are more than the {most} steps that streams can address; train for \
+                     fewer"
+                )))
+            }
         }
     }
 

@@ -1,11 +1,10 @@
 //! What a network says of many examples.
 
-use bayesmesh::data::{Target as _, Truth};
-use bayesmesh::{Dataset as _, Evaluation, Network, Predictive, Result, Scoring};
+use bayesmesh::data::Truth;
+use bayesmesh::{Dataset as _, Error, Evaluation, Network, Predictive, Result, Scoring};
 
 use super::Classification;
 use crate::progress::Counter;
-use crate::tasks::chunks;
 use crate::use_cases::{CaseTrainer, InputOf, UseCase};
 
 /// Examples predicted at a time.
@@ -52,36 +51,31 @@ impl Predictions {
         U: UseCase<Task = Classification>,
         N: Network<Input = InputOf<U>> + 'static,
     {
-        // Of each example, probabilities, entropy and mutual information.
-        let columns = classes + 2;
+        // Of each example, probabilities, label, entropy and mutual information.
+        let columns = classes + 3;
         let progress = Counter::new(examples.len(), U::EXAMPLES);
-        let row = |found: &Predictive| {
+        let row = |found: &Predictive, truth: &Truth| {
             progress.add(found.rows());
-            let mean = found.mean();
-            let (entropy, mutual) = (found.entropy()?, found.mutual_information()?);
-            let rows = mean.chunks_exact(classes).zip(entropy.iter().zip(&mutual));
-            Ok(rows
-                .flat_map(|(row, (entropy, mutual))| {
-                    row.iter().map(|&p| f64::from(p)).chain([*entropy, *mutual])
-                })
-                .collect())
+            let Truth::Labels(labels) = truth else {
+                return Err(Error::Data("a classification needs labels, not values".to_owned()));
+            };
+            let (mean, entropy) = (found.mean(), found.entropy()?);
+            let mutual = found.mutual_information()?;
+            let rows = mean.chunks_exact(classes).enumerate().flat_map(|(row, probabilities)| {
+                let last = [labels[row] as f64, entropy[row], mutual[row]];
+                probabilities.iter().map(|&p| f64::from(p)).chain(last)
+            });
+            Ok(rows.collect())
         };
         let (evaluation, cells) =
             trainer.predictor().evaluate_and_tabulate(examples, scoring, columns, row)?;
-        let mut labels = Vec::new();
-        let device = trainer.posterior().parameters().device();
-        for rows in chunks(examples.len(), CHUNK) {
-            if let Truth::Labels(found) = examples.batch(&rows, device)?.1.truth() {
-                labels.extend(found);
-            }
-        }
         let rows = || cells.chunks_exact(columns);
         let predictions = Self {
             probabilities: rows().flat_map(|row| &row[..classes]).map(|&p| p as f32).collect(),
             classes,
-            labels,
-            entropy: rows().map(|row| row[classes]).collect(),
-            mutual_information: rows().map(|row| row[classes + 1]).collect(),
+            labels: rows().map(|row| row[classes] as usize).collect(),
+            entropy: rows().map(|row| row[classes + 1]).collect(),
+            mutual_information: rows().map(|row| row[classes + 2]).collect(),
         };
         Ok((evaluation, predictions))
     }

@@ -23,7 +23,7 @@ use crate::recipe::Recipe;
 use crate::say;
 use crate::use_cases::{InputOf, Reported, Trained, UseCase};
 
-pub use predict::{noise, quantile_columns, quantile_levels};
+pub use predict::{quantile_columns, quantile_levels, tabulate};
 pub use report::{Outputs, calibration, headline, scores, training};
 
 const INFO: &TaskInfo = &TaskInfo {
@@ -40,7 +40,9 @@ pub const CHUNK: usize = 2048;
 #[derive(Clone, Debug)]
 pub struct Regression {
     /// The unit, e.g. `MW`; empty for pure numbers.
-    pub unit: &'static str,
+    pub unit: String,
+    /// Digits after the point that a reader wants of a value.
+    pub decimals: usize,
     /// What the network's numbers are multiplied by.
     pub scale: f64,
     /// What is then added to them.
@@ -71,20 +73,23 @@ pub struct RegressionAssessment {
 impl Regression {
     /// Pure numbers, as the network gives them.
     pub fn plain() -> Self {
-        Self { unit: "", scale: 1.0, shift: 0.0 }
+        Self { unit: String::new(), decimals: 4, scale: 1.0, shift: 0.0 }
     }
 
     /// What the names of scores in the unit end with: `_mw`.
     pub fn suffix(&self) -> String {
-        match self.unit {
+        match self.unit.as_str() {
             "" => String::new(),
-            unit => format!("_{}", unit.to_lowercase()),
+            unit => {
+                let plain = |c: char| if c.is_alphanumeric() { c } else { '_' };
+                format!("_{}", unit.to_lowercase().chars().map(plain).collect::<String>())
+            }
         }
     }
 
     /// A label with the unit: `RMSE (MW)`.
     pub fn label(&self, name: &str) -> String {
-        match self.unit {
+        match self.unit.as_str() {
             "" => name.to_owned(),
             unit => format!("{name} ({unit})"),
         }
@@ -102,8 +107,7 @@ impl Regression {
 
     /// A number in the unit, with the digits that a reader wants.
     pub fn shown(&self, number: f64) -> String {
-        let decimals = if self.unit.is_empty() { 4 } else { 0 };
-        format_number(number, decimals)
+        format_number(number, self.decimals)
     }
 }
 

@@ -32,22 +32,51 @@ pub fn quantile_columns(levels: &[f64]) -> Vec<String> {
 }
 
 /// The noise of each of so many outputs in numbers of the network, as the last evaluation found it.
-pub fn noise<U: UseCase, N: Network>(
+fn noise<U: UseCase, N: Network>(
     run: &TrainedRun<'_, U, N>,
     task: &Regression,
     outputs: usize,
 ) -> Result<Vec<f64>> {
-    let remedy = || run.not_scored();
     let evaluation = run.evaluation()?;
     let key = format!("noise{}", task.suffix());
-    let noise = evaluation[&key].as_array().with_context(remedy)?;
-    let noise: Option<Vec<f64>> = noise.iter().map(Value::as_f64).collect();
+    let noise = evaluation[&key].as_array();
+    let noise = noise.and_then(|list| list.iter().map(Value::as_f64).collect::<Option<Vec<_>>>());
     let valid = |noise: &Vec<f64>| noise.len() == outputs && noise.iter().all(|std| *std >= 0.0);
     let noise = noise.filter(valid).with_context(|| {
         let file = run.evaluation_file().display().to_string();
         format!("`{key}` in {file} must be {outputs} numbers, none negative: {}", run.not_scored())
     })?;
     Ok(noise.iter().map(|std| std / task.scale).collect())
+}
+
+/// Mean, std and quantiles of each output of so many examples, in the unit:
+/// `[examples, outputs, 2 + quantiles]`. Refuses what is not finite.
+pub fn tabulate<U, N>(
+    task: &Regression,
+    run: &TrainedRun<'_, U, N>,
+    examples: usize,
+    levels: &[f64],
+    draws: usize,
+    input: impl Fn(&[usize]) -> Result<InputOf<U>>,
+) -> Result<Vec<f32>>
+where
+    U: UseCase<Task = Regression>,
+    N: Network<Input = InputOf<U>> + 'static,
+{
+    let outputs = run.shape()?.outputs;
+    let noise = noise(run, task, outputs)?;
+    let mut values = Vec::new();
+    for rows in chunks(examples, rows_at_a_time(CHUNK, outputs, draws)) {
+        let prediction = run.trainer.predict(&input(&rows)?, draws)?.with_noise(&noise)?;
+        let quantiles = prediction.quantiles(levels)?;
+        let (mean, std) = task.mean_and_std(&prediction);
+        for cell in 0..mean.len() {
+            values.extend([mean[cell], std[cell]]);
+            values.extend(quantiles.iter().map(|q| task.value(q[cell]) as f32));
+        }
+    }
+    table_file::refuse_not_finite(&values)?;
+    Ok(values)
 }
 
 /// Predicts examples: one line for each output of each.
@@ -68,24 +97,12 @@ where
     }
     let levels = quantile_levels(arguments);
     let columns = quantile_columns(&levels);
-    let outputs = run.shape()?.outputs;
-    let noise = noise(run, task, outputs)?;
-    let draws = run.draws(arguments.draws)?;
+    let (outputs, draws) = (run.shape()?.outputs, run.draws(arguments.draws)?);
     run.job.agree_on_examples(examples)?;
     let rows = rows_asked_for(examples.len(), arguments.limit)?;
-    let chunk = rows_at_a_time(CHUNK, outputs, draws);
-    let mut values = Vec::new();
-    for rows in chunks(rows, chunk) {
-        let (input, _) = examples.batch(&rows, run.trainer.posterior().parameters().device())?;
-        let prediction = run.trainer.predict(&input, draws)?.with_noise(&noise)?;
-        let quantiles = prediction.quantiles(&levels)?;
-        let (mean, std) = task.mean_and_std(&prediction);
-        for cell in 0..mean.len() {
-            values.extend([mean[cell], std[cell]]);
-            values.extend(quantiles.iter().map(|q| task.value(q[cell]) as f32));
-        }
-    }
-    table_file::refuse_not_finite(&values)?;
+    let device = run.trainer.posterior().parameters().device();
+    let values =
+        tabulate(task, run, rows, &levels, draws, |rows| Ok(examples.batch(rows, device)?.0))?;
     let bytes = match format {
         TableFile::Npy => npy(&[rows, outputs, columns.len()], &values),
         TableFile::Csv => {

@@ -38,7 +38,7 @@ pub fn headline(
 ) -> Vec<KeyFigure> {
     let number = |label: &str, name: &str| {
         let figure = KeyFigure::new(label, task.shown(assessment.in_unit(name)));
-        if task.unit.is_empty() { figure } else { figure.unit(task.unit) }
+        if task.unit.is_empty() { figure } else { figure.unit(&task.unit) }
     };
     let error = number("Test RMSE", "rmse");
     let covers = format!("{} % interval covers", percent(assessment.level));
@@ -53,7 +53,7 @@ pub fn headline(
 
 fn axis(task: &Regression, name: &str) -> Axis {
     let axis = Axis::linear(name);
-    if task.unit.is_empty() { axis } else { axis.unit(task.unit) }
+    if task.unit.is_empty() { axis } else { axis.unit(&task.unit) }
 }
 
 /// Loss and validation error.
@@ -138,7 +138,7 @@ pub fn scores(
     name: &str,
     baselines: &[(&str, f64)],
 ) -> Table {
-    let decimals = if task.unit.is_empty() { 4 } else { 0 };
+    let decimals = task.decimals;
     let number = |name: &str| Cell::number(assessment.in_unit(name), decimals);
     let baseline = |(name, rmse): &(&str, f64)| {
         let mut row = vec![Cell::from(*name), Cell::number(*rmse, decimals)];

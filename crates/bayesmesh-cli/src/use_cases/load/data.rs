@@ -68,7 +68,7 @@ impl LoadSettings {
         windows
     }
 
-    /// What fits each key but not the others.
+    /// Keys that are right one by one but do not go together.
     pub fn conflicts(&self) -> Vec<Conflict> {
         [self.shares(), self.length()].into_iter().flatten().collect()
     }

@@ -25,7 +25,7 @@ use crate::tasks::regression::{Regression, RegressionAssessment};
 use data::LoadSettings;
 use fan::Extras;
 
-/// What costs nothing, in words.
+/// What the baselines are called.
 const BASELINES: [&str; 2] = ["same time yesterday", "persistence"];
 
 impl UseCase for Load {
@@ -57,7 +57,8 @@ impl UseCase for Load {
     }
 
     fn task(&self) -> Regression {
-        Regression { unit: "MW", scale: self.normaliser.std, shift: self.normaliser.mean }
+        let (scale, shift) = (self.normaliser.std, self.normaliser.mean);
+        Regression { unit: "MW".to_owned(), decimals: 0, scale, shift }
     }
 
     fn train(&self) -> &LoadWindows {

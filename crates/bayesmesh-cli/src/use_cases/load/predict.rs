@@ -13,7 +13,7 @@ use crate::commands::TrainedRun;
 use crate::exit::Usage;
 use crate::say::{self, say};
 use crate::table_file::{self, TableFile, npy};
-use crate::tasks::regression::{noise, quantile_columns, quantile_levels};
+use crate::tasks::regression::{quantile_columns, quantile_levels, tabulate};
 use crate::use_cases::{InputOf, UseCase as _};
 
 /// What one forecast says: times, then mean, std and quantiles for each lead time.
@@ -48,8 +48,6 @@ pub fn predict<N: Network<Input = InputOf<Load>> + 'static>(
     let levels = quantile_levels(arguments);
     let load = run.load()?;
     run.refuse_other_data(&load)?;
-    let task = load.task();
-    let noise = noise(run, &task, load.outputs)?;
     let (series, repairs) = read(file)?;
     if !repairs.is_clean() {
         say!("{repairs}");
@@ -80,23 +78,13 @@ pub fn predict<N: Network<Input = InputOf<Load>> + 'static>(
     };
     starts.push(last);
 
-    let windows: Vec<f32> = starts
-        .iter()
-        .flat_map(|&start| &series.values[start..start + inputs])
-        .map(|&mw| load.normaliser.apply(mw))
-        .collect();
-    let data = TensorData::new(windows, [starts.len(), inputs]);
-    let input = Tensor::<2>::from_data(data, run.trainer.posterior().parameters().device());
+    let device = run.trainer.posterior().parameters().device();
     let draws = run.draws(arguments.draws)?;
-    let prediction = run.trainer.predict(&input, draws)?.with_noise(&noise)?;
-    let quantiles = prediction.quantiles(&levels)?;
-    let (mean, std) = task.mean_and_std(&prediction);
-    let mut values = Vec::new();
-    for cell in 0..mean.len() {
-        values.extend([mean[cell], std[cell]]);
-        values.extend(quantiles.iter().map(|q| task.value(q[cell]) as f32));
-    }
-    table_file::refuse_not_finite(&values)?;
+    let values = tabulate(&load.task(), run, starts.len(), &levels, draws, |rows| {
+        let known = rows.iter().flat_map(|&row| &series.values[starts[row]..][..inputs]);
+        let windows: Vec<f32> = known.map(|&mw| load.normaliser.apply(mw)).collect();
+        Ok(Tensor::from_data(TensorData::new(windows, [rows.len(), inputs]), device))
+    })?;
     let rows = Rows {
         origins: starts.iter().map(|&start| series.time(start + inputs - 1)).collect(),
         step_seconds: series.step_seconds,
