@@ -1,6 +1,7 @@
 //! The end of every training and evaluation: scores, report, table and result.
 
 use anyhow::Result;
+use bayesmesh::metrics::Score;
 use bayesmesh::trainer::Time;
 use bayesmesh::{Network, Posterior as _};
 use bayesmesh_report::format_number;
@@ -90,9 +91,10 @@ pub fn finish<U: UseCase, N: Network<Input = InputOf<U>> + 'static>(
     });
     let path = folder.write("report.html", page.to_html())?;
 
-    let scores = assessment.scores().iter().cloned().chain(U::extra_scores(&extras));
+    let mut scores = assessment.scores().to_vec();
+    scores.extend(U::extra_scores(&extras));
     let test: Map<String, Value> =
-        scores.map(|score| (score.name.clone(), json!(score.value))).collect();
+        scores.iter().map(|score| (score.name.clone(), json!(score.value))).collect();
     let mut result = outcome::<U, N>(folder, trainer, &digest);
     result["test"] = test.clone().into();
     result["draws"] = json!(draws);
@@ -104,7 +106,12 @@ pub fn finish<U: UseCase, N: Network<Input = InputOf<U>> + 'static>(
         result["communication_seconds"] = json!(time.communication);
         result["exposed_communication"] = json!(time.exposure());
     }
-    let mut evaluation = json!({ "step": trainer.step(), "draws": draws, "test": test });
+    let mut evaluation = json!({
+        "step": trainer.step(),
+        "draws": draws,
+        "test": test,
+        "standard_errors": standard_errors(&scores),
+    });
     for (name, value) in assessment.details().into_iter().chain(U::details(&extras)) {
         evaluation[name] = value;
     }
@@ -121,6 +128,12 @@ pub fn finish<U: UseCase, N: Network<Input = InputOf<U>> + 'static>(
     }
     say!("report: {}", path.display());
     Ok(result)
+}
+
+/// Of each score its standard error over draws and that over examples, null where it is not known.
+fn standard_errors(scores: &[Score]) -> Value {
+    let errors = |score: &Score| json!({ "draws": score.se_draws, "examples": score.se_examples });
+    scores.iter().map(|score| (score.name.clone(), errors(score))).collect::<Map<_, _>>().into()
 }
 
 /// What ran where, for the report.

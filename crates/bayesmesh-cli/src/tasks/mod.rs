@@ -14,7 +14,7 @@ use bayesmesh::loss::Loss;
 use bayesmesh::metrics::Score;
 use bayesmesh_report::{KeyFigure, Report, Section};
 use bayesmesh_schema::Kind;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::args;
 use crate::commands::TrainedRun;
@@ -116,13 +116,6 @@ pub struct ValidationColumn {
     pub score: &'static str,
     /// What that is multiplied by.
     pub unit: f64,
-}
-
-/// The standard errors of scores, for the file of the evaluation: of each score that over draws and
-/// that over examples, null where it is not known.
-pub(crate) fn standard_errors(scores: &[Score]) -> Value {
-    let errors = |score: &Score| json!({ "draws": score.se_draws, "examples": score.se_examples });
-    scores.iter().map(|score| (score.name.clone(), errors(score))).collect::<Map<_, _>>().into()
 }
 
 /// How many rows are predicted at a time so that their draws stay within a gigabyte: so many, or

@@ -17,7 +17,7 @@ use bayesmesh_schema::Kinds;
 use burn::tensor::{Int, Tensor};
 use serde_json::{Map, Value, json};
 
-use super::{Assessment, Task, TaskInfo, Validation, ValidationColumn, find, standard_errors};
+use super::{Assessment, Task, TaskInfo, Validation, ValidationColumn, find};
 use crate::args;
 use crate::commands::TrainedRun;
 use crate::recipe::Recipe;
@@ -229,7 +229,6 @@ impl Assessment for ClassificationAssessment {
             value
         });
         Map::from_iter([
-            ("standard_errors".to_owned(), standard_errors(&self.scores)),
             (self.examples.to_owned(), json!(self.predictions.len())),
             ("class_accuracy".to_owned(), Value::Object(accuracy)),
             ("reliability".to_owned(), reliability.collect()),

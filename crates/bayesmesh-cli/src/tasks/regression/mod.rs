@@ -14,9 +14,7 @@ use bayesmesh_schema::Kinds;
 use burn::tensor::Tensor;
 use serde_json::{Map, Value, json};
 
-use super::{
-    Assessment, Task, TaskInfo, Validation, ValidationColumn, find, rows_at_a_time, standard_errors,
-};
+use super::{Assessment, Task, TaskInfo, Validation, ValidationColumn, find, rows_at_a_time};
 use crate::args;
 use crate::commands::TrainedRun;
 use crate::recipe::Recipe;
@@ -264,9 +262,6 @@ impl Assessment for RegressionAssessment {
     }
 
     fn details(&self) -> Map<String, Value> {
-        Map::from_iter([
-            ("standard_errors".to_owned(), standard_errors(&self.scores)),
-            (format!("noise{}", self.suffix), json!(self.noise)),
-        ])
+        Map::from_iter([(format!("noise{}", self.suffix), json!(self.noise))])
     }
 }
