@@ -167,3 +167,15 @@ fn evaluate(use_cases: &[&'static dyn Entry]) -> Section {
 fn checkpoint() -> Section {
     Section::of_keys(Checkpoint::meaning(), Checkpoint::keys(), "every = 1000")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::use_cases::BUILTIN;
+
+    #[test]
+    #[should_panic(expected = "two use cases have the kind of data `load`")]
+    fn two_use_cases_of_one_kind_cannot_be_told_apart() {
+        Catalogue::new(&[BUILTIN[0], BUILTIN[0]]);
+    }
+}
