@@ -101,6 +101,9 @@ fn it_predicts_its_test_data_and_files() {
     let text = folder.read("p.csv");
     assert!(text.starts_with("example,output,mean,std,q5,q25,q50,q75,q95\n0,0,"), "{text}");
     assert_eq!(text.lines().count(), 101);
+    assert_eq!(folder.done(&["predict", "r", "--out", "p.parquet"])["examples"], 100);
+    let bytes = fs::read(folder.0.join("p.parquet")).unwrap();
+    assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
 
     fs::write(folder.0.join("x.txt"), "-1.5\n0\n1.5\n").unwrap();
     folder.done(&["predict", "r", "x.txt", "--out", "p.csv", "--quantiles", "0.1,0.9"]);

@@ -2,6 +2,7 @@
 #![expect(missing_docs, reason = "the help is for people who type")]
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use bayesmesh::Mesh;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
@@ -97,13 +98,35 @@ pub struct Train {
     pub resume: bool,
 }
 
+/// How many draws a prediction has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Draws {
+    /// So many.
+    Number(usize),
+    /// As many as it takes until scores depend on them by less than a tenth of what they depend on
+    /// the examples.
+    Auto,
+}
+
+impl FromStr for Draws {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            _ => text.parse().map(Self::Number).map_err(|_| "a number, or `auto`".to_owned()),
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub struct Evaluate {
     /// The folder of a run
     pub run: PathBuf,
-    /// Draws of each prediction [default: those of the recipe]
-    #[arg(long, value_name = "S")]
-    pub draws: Option<usize>,
+    /// Draws of each prediction, or `auto`: until scores depend on them by less than a tenth of
+    /// their standard error over examples [default: those of the recipe]
+    #[arg(long, value_name = "S|auto")]
+    pub draws: Option<Draws>,
     #[command(flatten)]
     pub ranks: Ranks,
     /// Change a key of its recipe, e.g. data.path where the data have moved; can be repeated
@@ -118,7 +141,7 @@ pub struct Predict {
     /// For a forecast, a series in any format that `bayesmesh data check load` reads; for images, a
     /// folder of CIFAR-10 whose test images are classified [default: that of the recipe]
     pub input: Option<PathBuf>,
-    /// Where to write: a .csv or a .npy file
+    /// Where to write: a .csv, .npy or .parquet file
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
     /// Draws of each prediction [default: those of the recipe]
@@ -127,6 +150,12 @@ pub struct Predict {
     /// Forecast not only after the end of the series but also every N steps within it
     #[arg(long, value_name = "N")]
     pub every: Option<usize>,
+    /// Write N joint sample paths of each forecast instead of its mean, deviation and quantiles
+    #[arg(long, value_name = "N", conflicts_with = "quantiles")]
+    pub paths: Option<usize>,
+    /// The level of the band that holds all values of a forecast at once
+    #[arg(long, value_name = "L", default_value_t = 0.9)]
+    pub band: f64,
     /// Quantiles of a forecast to write [default: 0.05,0.25,0.5,0.75,0.95]
     #[arg(long, value_delimiter = ',')]
     pub quantiles: Vec<f64>,

@@ -3,6 +3,9 @@
 mod common;
 
 use bayesmesh_cli::recipe::{Catalogue, Recipe};
+use bayesmesh_data::load::format_time;
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use parquet::record::Field;
 
 use common::Scratch;
 
@@ -119,7 +122,7 @@ fn read_npy(bytes: &[u8]) -> (Vec<usize>, Vec<f32>) {
 }
 
 #[test]
-fn forecasts_are_written_as_csv_and_npy() {
+fn forecasts_are_written_as_csv_npy_and_parquet() {
     let scratch = trained();
     let predict = |out: &str, others: &[&str]| {
         let arguments = ["predict", "run", "in.csv", "--json", "--out", out];
@@ -149,6 +152,24 @@ fn forecasts_are_written_as_csv_and_npy() {
     for (a, b) in values.iter().zip(rows.iter().flatten()) {
         assert!((f64::from(*a) - b).abs() < 0.06, "{a} in the one file, {b} in the other");
     }
+
+    predict("x.parquet", &[]);
+    let file = std::fs::File::open(scratch.path("x.parquet")).unwrap();
+    let table = SerializedFileReader::new(file).unwrap();
+    let mut count = 0;
+    for (row, line) in table.get_row_iter(None).unwrap().zip(text.lines().skip(1)) {
+        let (names, cells): (Vec<_>, Vec<_>) = row.unwrap().into_columns().into_iter().unzip();
+        assert_eq!(names, header);
+        for (cell, time) in cells.iter().zip(line.split(',').take(2)) {
+            let Field::TimestampMillis(millis) = cell else { panic!("{cell} is no time") };
+            assert_eq!((format_time(millis / 1000), millis % 1000), (time.to_owned(), 0));
+        }
+        for (cell, value) in cells[2..].iter().zip(&values[7 * count..]) {
+            assert_eq!(*cell, Field::Float(*value));
+        }
+        count += 1;
+    }
+    assert_eq!(count, 24);
 
     // 288 values: forecasts from 0, 24, … 168 and, as always, from the end, 192.
     assert_eq!(predict("y.npy", &["--every", "24"])["forecasts"], 9);

@@ -255,7 +255,7 @@ fn forecasts_that_cannot_be() {
     let error = refused(&predict("hours.csv", "out.csv", &[]), 2);
     assert_says(&error, &["hours.csv", "3600 s", "900 s"]);
     let error = refused(&predict("in.csv", "out.txt", &[]), 2);
-    assert_says(&error, &["out.txt", ".csv or .npy"]);
+    assert_says(&error, &["out.txt", ".csv, .npy or .parquet"]);
     assert_says(&refused(&predict("none.csv", "out.csv", &[]), 3), &["none.csv", "no such file"]);
     assert_says(&refused(&predict("in.csv", "none/out.csv", &[]), 4), &["none/out.csv"]);
     refused(&predict("in.csv", "out.csv", &["--quantiles", "0.5,1.5"]), 2);

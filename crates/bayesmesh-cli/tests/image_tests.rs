@@ -6,6 +6,8 @@ mod common;
 
 use bayesmesh_cli::run::MetricsTable;
 use common::Scratch;
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use parquet::record::Field;
 use serde_json::Value;
 
 /// Values of a column of a run's metrics.
@@ -208,6 +210,24 @@ fn images_are_classified_to_a_file() {
         }
     }
 
+    predict(&["--out", "some.parquet", "--limit", "7"]).success();
+    let file = std::fs::File::open(scratch.path("some.parquet")).unwrap();
+    let table = SerializedFileReader::new(file).unwrap();
+    let mut count = 0;
+    for ((row, line), numbers) in
+        table.get_row_iter(None).unwrap().zip(&rows).zip(values.chunks(15))
+    {
+        let (names, cells): (Vec<_>, Vec<_>) = row.unwrap().into_columns().into_iter().unzip();
+        assert_eq!(names, header);
+        assert_eq!(cells[0], Field::Long(count));
+        let classes = [line[1], line[2]].map(|class| Field::Str(class.to_owned()));
+        assert_eq!(cells[1..3], classes);
+        let numbers: Vec<Field> = numbers[3..].iter().map(|&value| Field::Float(value)).collect();
+        assert_eq!(cells[3..], numbers);
+        count += 1;
+    }
+    assert_eq!(count, 7);
+
     // Images of a folder, the same as the generated ones but for their number.
     let synth = ["data", "synth", "cifar10", "--out", "files", "--count", "60", "--json"];
     scratch.run(&synth).success();
@@ -217,7 +237,7 @@ fn images_are_classified_to_a_file() {
     assert_eq!(written.lines().count(), 10);
 
     for (arguments, code, words) in [
-        (&["--out", "a.txt"][..], 2, &["a.txt", ".csv or .npy"][..]),
+        (&["--out", "a.txt"][..], 2, &["a.txt", ".csv, .npy or .parquet"][..]),
         (&["--out", "a.csv", "--every", "2"], 2, &["--every", "--limit"]),
         (&["--out", "a.csv", "--quantiles", "0.5"], 2, &["--quantiles"]),
         (&["--out", "a.csv", "--limit", "100"], 2, &["100 test images", "1 to 60"]),

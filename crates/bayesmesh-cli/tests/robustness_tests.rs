@@ -296,7 +296,7 @@ fn a_series_far_outside_gives_no_forecast_that_is_not_a_number() {
         let far = |row: &str| format!("{},{value}\n", row.split_once(',').unwrap().0);
         scratch
             .write("far.csv", format!("{header}\n{}", rows.lines().map(far).collect::<String>()));
-        for out in ["o.csv", "o.npy"] {
+        for out in ["o.csv", "o.npy", "o.parquet"] {
             let predict = scratch.run(&["predict", "run", "far.csv", "--out", out, "--json"]);
             refused(&predict, 1, &["not finite", "nothing is written"]);
             assert!(!scratch.path(out).exists());

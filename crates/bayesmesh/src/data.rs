@@ -67,6 +67,15 @@ pub trait Dataset: Sync {
         None
     }
 
+    /// Where an example stands in time, for forecasts of series; nothing, the default, where
+    /// examples have no order. Those of a series come in the order of time.
+    ///
+    /// By it calibration learns from what has come true before ([`Follower`](crate::Follower)).
+    fn moment(&self, row: usize) -> Option<Moment> {
+        let _ = row;
+        None
+    }
+
     /// A random variation of loaded inputs for training; `None`, the default, leaves them as they
     /// are, which lets draws share what they have in common.
     ///
@@ -76,6 +85,16 @@ pub trait Dataset: Sync {
         let _ = (input, rows, stream);
         None
     }
+}
+
+/// Where a forecast stands: in which series, and at what time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment {
+    /// The number of the series.
+    pub series: u64,
+    /// The time of the first value that is forecast, in steps of the series; the k-th after it is
+    /// k steps later. All values before it are known when the forecast is made.
+    pub time: i64,
 }
 
 /// Makes a short text of many bytes, other bytes giving another one but for bad luck: the first

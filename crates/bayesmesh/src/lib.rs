@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
+pub mod calibrate;
 pub mod checkpoint;
 pub mod data;
 mod draw;
@@ -32,6 +33,7 @@ pub use bayesmesh_comm as comm;
 pub use bayesmesh_comm::{Mesh, Reduce};
 pub use bayesmesh_kernels::process_memory;
 pub use bayesmesh_kernels::stream::{Purpose, Stream};
+pub use calibrate::{CalibrateConfig, Calibration, Follower};
 pub use data::{Dataset, TensorDataset};
 pub use draw::Draw;
 pub use error::{Error, Result};

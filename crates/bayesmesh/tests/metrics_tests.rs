@@ -1,17 +1,21 @@
-//! Metrics against values computed by PyTorch in double precision (`tests/golden/metrics.json`; the
-//! file says which script and versions made it).
+//! Metrics against values computed by PyTorch in double precision (`tests/golden/metrics.json`) and
+//! by scoringrules (`joint.json`); the files say which script and versions made them.
 
 use bayesmesh::data::Truth;
 use bayesmesh::metrics::uncertainty::ClassUncertainty;
 use bayesmesh::metrics::{
     Accuracy, Brier, CalibrationBins, ClassificationMetric, ClasswiseCalibration, Coverage, Crps,
-    Metric, MixtureBatch, Nll, RegressionCalibration, RegressionMetric, normal,
+    JointScores, Metric, MixtureBatch, Nll, RegressionCalibration, RegressionMetric, normal,
 };
 use bayesmesh::{Evaluation, Predictive};
 use serde_json::Value;
 
 fn golden() -> Value {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/metrics.json");
+    golden_file("metrics")
+}
+
+fn golden_file(name: &str) -> Value {
+    let path = format!("{}/tests/golden/{name}.json", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(path).expect("golden values are part of the repository");
     serde_json::from_str(&text).expect("golden values are JSON")
 }
@@ -130,6 +134,35 @@ fn crps_of_every_example() {
     };
     let fair: Vec<f64> = (0..target.len()).map(fair).collect();
     assert_all_agree("crps_fair", &fair, &case["crps_ensemble_fair_f64"]);
+}
+
+/// scoringrules 0.10.0: `es_ensemble(truth, paths, estimator="fair")`, and
+/// `vs_ensemble(truth, paths, p=0.5)`, a sum over both orders of every pair of outputs, divided by
+/// their number K (K − 1); `scripts/golden_joint.py`.
+#[test]
+fn scores_of_paths() {
+    for case in golden_file("joint")["cases"].as_array().expect("a list") {
+        let (paths, truth) = (floats(&case["paths"]), floats(&case["truth"]));
+        let shape = labels(&case["paths"]["shape"]);
+        let (mut all, mut each) = (JointScores::new(), [const { Vec::new() }; 2]);
+        for (paths, truth) in
+            paths.chunks_exact(shape[1] * shape[2]).zip(truth.chunks_exact(shape[2]))
+        {
+            let mut one = JointScores::new();
+            one.add(paths, truth).unwrap();
+            all.merge(&one).unwrap();
+            each.iter_mut().zip(one.scores()).for_each(|(each, score)| each.push(score.value));
+        }
+        for (name, each) in ["energy_score", "variogram_score"].into_iter().zip(each) {
+            let expected = numbers(&case[name]);
+            assert_eq!(expected.len(), shape[0]);
+            for (actual, expected) in each.iter().zip(&expected) {
+                assert!((actual - expected).abs() <= 1e-12, "{name}: {actual} is not {expected}");
+            }
+            let mean = expected.iter().sum::<f64>() / expected.len() as f64;
+            assert!((score(&all, name) - mean).abs() <= 1e-12, "{name}");
+        }
+    }
 }
 
 #[test]

@@ -7,15 +7,16 @@ use bayesmesh::{Network, Posterior as _};
 use bayesmesh_report::format_number;
 use serde_json::{Map, Value, json};
 
+use crate::args::Draws;
 use crate::job::Job;
 use crate::recipe::Recipe;
 use crate::run::{MetricsTable, RunFolder};
 use crate::say::{self, say};
-use crate::tasks::{Assessment as _, Task as _};
+use crate::tasks::{Assessment as _, AssessmentOf, RAW, Task as _};
 use crate::use_cases::{CaseTrainer, InputOf, Reported, Trained, UseCase};
 
-/// The file of a run with its scores and what predictions need.
-pub const EVALUATION: &str = "evaluation.json";
+/// The file of a run with its scores.
+const EVALUATION: &str = "evaluation.json";
 
 /// What training took in this process.
 #[derive(Clone, Copy, Debug, Default)]
@@ -68,12 +69,12 @@ pub fn finish<U: UseCase, N: Network<Input = InputOf<U>> + 'static>(
     recipe: &Recipe,
     case: &U,
     trainer: &CaseTrainer<U, N>,
-    draws: usize,
+    draws: Draws,
     training: Training,
 ) -> Result<Value> {
     job.agree_on_examples(case.test())?;
+    let (draws, assessment) = assess(recipe, case, trainer, draws)?;
     let trained = Trained { case, recipe, trainer, draws };
-    let assessment = case.task().assess(&trained)?;
     let extras = case.extras(&trained, &assessment)?;
     let Some(folder) = folder else {
         return Ok(Value::Null);
@@ -128,6 +129,51 @@ pub fn finish<U: UseCase, N: Network<Input = InputOf<U>> + 'static>(
     }
     say!("report: {}", path.display());
     Ok(result)
+}
+
+/// Scores a network with so many draws, or with as many as it takes: until no score depends on the
+/// draws by more than a tenth of what it depends on the examples.
+fn assess<U: UseCase, N: Network<Input = InputOf<U>> + 'static>(
+    recipe: &Recipe,
+    case: &U,
+    trainer: &CaseTrainer<U, N>,
+    draws: Draws,
+) -> Result<(usize, AssessmentOf<U>)> {
+    /// Where it ends at the latest.
+    const MOST: usize = 4096;
+    const ENOUGH: f64 = 0.1;
+    let of = |draws: usize| case.task().assess(&Trained { case, recipe, trainer, draws });
+    if let Draws::Number(draws) = draws {
+        return Ok((draws, of(draws)?));
+    }
+    let mut draws = recipe.evaluate.draws.clamp(U::Task::LEAST_DRAWS.max(8), MOST);
+    loop {
+        let assessment = of(draws)?;
+        let (ratio, name) = dependence(assessment.scores());
+        if ratio <= ENOUGH || draws == MOST {
+            say!(
+                "{draws} draws: {name} depends on them by {ratio:.2} of its standard error over {}",
+                U::EXAMPLES
+            );
+            return Ok((draws, assessment));
+        }
+        // An error falls with the root of the number; a little more, as it is only estimated.
+        let wanted = 1.2 * draws as f64 * (ratio / ENOUGH).powi(2);
+        let next = (wanted.ceil() as usize).clamp(2 * draws, 8 * draws).min(MOST);
+        say!(
+            "{draws} draws: {name} depends on them by {ratio:.2} of its standard error; {next} next"
+        );
+        draws = next;
+    }
+}
+
+/// The largest ratio of the standard error over draws to that over examples, and of which score.
+/// Those of predictions before calibration do not count.
+fn dependence(scores: &[Score]) -> (f64, &str) {
+    let known = |score: &&Score| score.se_draws >= 0.0 && score.se_examples > 0.0;
+    let own = scores.iter().filter(|score| !score.name.ends_with(RAW)).filter(known);
+    let ratios = own.map(|score| (score.se_draws / score.se_examples, score.name.as_str()));
+    ratios.max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((0.0, "no score"))
 }
 
 /// Of each score its standard error over draws and that over examples, null where it is not known.

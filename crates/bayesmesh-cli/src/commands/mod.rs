@@ -1,5 +1,6 @@
 //! What is done. Every command returns the object that `--json` prints.
 
+mod calibrate;
 mod checkpoint;
 mod compare;
 mod data;
@@ -14,7 +15,7 @@ mod trained_run;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use bayesmesh::{Mesh, Network, Place, Posterior as _, Trainer};
+use bayesmesh::{CalibrateConfig, Mesh, Network, Place, Posterior as _, Trainer};
 use burn::tensor::Device;
 use clap::ArgMatches;
 use serde_json::{Value, json};
@@ -87,12 +88,15 @@ where
     match verb {
         Verb::Train { mesh, out, resume } => train::run::<U, M>(job, &recipe, mesh, out, resume),
         Verb::Evaluate(folder, arguments) => {
-            let run = TrainedRun::<U, _>::read::<M>(job, folder, recipe, &arguments.ranks)?;
-            evaluate::evaluate(&run, arguments)
+            let mut run = TrainedRun::<U, _>::read::<M>(job, folder, recipe, &arguments.ranks)?;
+            evaluate::evaluate(&mut run, arguments)
         }
         Verb::Predict(folder, arguments) => {
-            let run = TrainedRun::<U, _>::read::<M>(job, folder, recipe, &arguments.ranks)?;
-            U::predict(&run, arguments)
+            let mut run = TrainedRun::<U, _>::read::<M>(job, folder, recipe, &arguments.ranks)?;
+            if run.recipe.calibrate == CalibrateConfig::None {
+                run.trainer.forget_calibration();
+            }
+            U::predict(&mut run, arguments)
         }
         Verb::Export(path, checkpoint, arguments) => {
             let place = Place::Threads;

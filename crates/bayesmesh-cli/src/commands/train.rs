@@ -11,11 +11,12 @@ use bayesmesh::trainer::{Callback, Course, EpochReport, Flow, Progress, StepRepo
 use bayesmesh::{Dataset, Mesh, Network, Posterior};
 use serde_json::Value;
 
+use super::calibrate::calibrate;
 use super::finish::{Training, finish};
 use super::record::{Recorder, Recording};
 use super::trained_run::{self, DATA};
 use super::{memory, model, read_recipe, run_folder, trainer};
-use crate::args;
+use crate::args::{self, Draws};
 use crate::exit::{self, Interrupted, Usage};
 use crate::job::Job;
 use crate::models::Model;
@@ -132,8 +133,9 @@ where
     if trainer.step() < steps {
         return Err(stopped(job, trainer.step(), steps, out, mesh));
     }
+    calibrate(job, folder.as_ref(), recipe, &case, &mut trainer)?;
     let training = Training { seconds: Some(seconds), steps: trainer.step() - first };
-    let draws = recipe.evaluate.draws;
+    let draws = Draws::Number(recipe.evaluate.draws);
     finish(job, folder.as_ref(), recipe, &case, &trainer, draws, training)
 }
 

@@ -2,14 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use bayesmesh::checkpoint::{Checkpoint, Store};
 use bayesmesh::{Dataset as _, Loss, Network, Posterior, Trainer};
-use serde_json::Value;
 
-use super::finish::EVALUATION;
+use super::calibrate::calibrate;
 use super::{shape, trainer};
-use crate::args;
+use crate::args::{self, Draws};
 use crate::exit::Usage;
 use crate::job::Job;
 use crate::models::{Model, Shape};
@@ -83,10 +82,15 @@ impl<U: UseCase, N: Network> TrainedRun<'_, U, N> {
     }
 
     /// The same where predictions are scored, for which some need more than one.
-    pub fn draws_to_score(&self, asked: Option<usize>) -> Result<usize> {
-        let (draws, least) = (self.draws(asked)?, U::Task::LEAST_DRAWS);
+    pub fn draws_to_score(&self, asked: Option<Draws>) -> Result<Draws> {
+        let number = match asked {
+            Some(Draws::Auto) => return Ok(Draws::Auto),
+            Some(Draws::Number(number)) => Some(number),
+            None => None,
+        };
+        let (draws, least) = (self.draws(number)?, U::Task::LEAST_DRAWS);
         match draws < least {
-            false => Ok(draws),
+            false => Ok(Draws::Number(draws)),
             true => Err(Usage(format!(
                 "a prediction needs at least {least} draws; use --draws {least} or more"
             ))
@@ -94,28 +98,18 @@ impl<U: UseCase, N: Network> TrainedRun<'_, U, N> {
         }
     }
 
+    /// Calibrates it for this time where its checkpoint is not.
+    pub fn calibrate(&mut self, case: &U) -> Result<()>
+    where
+        N: Network<Input = InputOf<U>> + 'static,
+    {
+        calibrate(self.job, None, &self.recipe, case, &mut self.trainer)
+    }
+
     /// Refuses data of other training examples: what they were normalised by would be another.
     pub fn refuse_other_data(&self, case: &U) -> Result<()> {
         let data = case.train().checksum().unwrap_or_default();
         refuse_other_data(self.folder.path(), self.data.as_ref(), &data)
-    }
-
-    /// The file of the last evaluation.
-    pub fn evaluation_file(&self) -> PathBuf {
-        self.folder.path().join(EVALUATION)
-    }
-
-    /// What the last evaluation has written.
-    pub fn evaluation(&self) -> Result<Value> {
-        let remedy = || self.not_scored();
-        let text = self.folder.read(EVALUATION).with_context(remedy)?;
-        serde_json::from_str(&text).with_context(remedy)
-    }
-
-    /// What to do where the evaluation is missing or lacks something.
-    pub fn not_scored(&self) -> String {
-        let path = self.folder.path().display();
-        format!("{path} has not been scored; run `bayesmesh evaluate {path}` first")
     }
 }
 

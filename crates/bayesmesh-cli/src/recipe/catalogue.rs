@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use bayesmesh::Settings;
 use bayesmesh::posterior::PosteriorConfig;
 use bayesmesh::trainer::{OptimizerConfig, Schedule};
+use bayesmesh::{CalibrateConfig, Settings};
 use bayesmesh_schema::{Absent, Key, Keys, Kind, Kinds, Section, Values};
 
 use super::reference;
@@ -97,6 +97,7 @@ fn schema(use_cases: &[&'static dyn Entry]) -> Section {
         Key::section("optimizer", optimizer()).also(&["optimiser", "optim"]),
         Key::section("schedule", Schedule::section()).also(&["scheduler", "lr_schedule"]),
         Key::section("evaluate", evaluate(use_cases)).also(&["evaluation", "eval", "test"]),
+        Key::section("calibrate", CalibrateConfig::section()).also(&["calibration"]),
         Key::section("checkpoint", checkpoint()).also(&["checkpoints"]),
     ];
     Section::of_keys("The top of the file.", keys, "").named("")

@@ -6,7 +6,8 @@ use bayesmesh::trainer::Schedule;
 
 use super::Recipe;
 use super::sections::Rate;
-use crate::tasks::TaskInfo;
+use crate::tasks::classification::Classification;
+use crate::tasks::{Task as _, TaskInfo};
 
 /// Keys that do not go together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +42,7 @@ pub(super) fn all(recipe: &Recipe) -> Result<Vec<Conflict>> {
         no_kl(recipe, &posterior),
         floor(recipe)?,
         levels(recipe),
+        calibration(recipe),
     ];
     all.extend(network);
     all.extend(others.into_iter().flatten());
@@ -181,4 +183,16 @@ fn levels(recipe: &Recipe) -> Option<Conflict> {
             "for example `levels = [0.5, 0.8, 0.9, 0.95]`",
         )
     })
+}
+
+/// A calibration that is not for these data.
+fn calibration(recipe: &Recipe) -> Option<Conflict> {
+    let case = recipe.use_case();
+    let classes = case.task().name == Classification::INFO.name;
+    let refused = recipe.calibrate.method(classes, case.is_series()).err()?;
+    Some(Conflict::new(
+        "calibrate.kind",
+        refused.to_string(),
+        "use `calibrate.kind = \"auto\"`, which suits any data, or `\"none\"`",
+    ))
 }

@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 use bayesmesh::posterior::PosteriorConfig;
 use bayesmesh::trainer::{OptimizerConfig, Schedule};
-use bayesmesh::{Length, Mesh, Settings};
+use bayesmesh::{CalibrateConfig, Length, Mesh, Settings};
 use bayesmesh_schema::KIND;
 use serde::de::DeserializeOwned;
 
@@ -70,6 +70,8 @@ pub struct Recipe {
     pub train: Settings,
     /// How the result is scored.
     pub evaluate: Evaluate,
+    /// How predictions are calibrated.
+    pub calibrate: CalibrateConfig,
     /// What is kept on disk.
     pub checkpoint: Checkpoint,
 }
@@ -147,6 +149,7 @@ impl Recipe {
             length: length.into(),
             train: section(&table, "train")?,
             evaluate: section(&table, "evaluate")?,
+            calibrate: section(&table, "calibrate")?,
             checkpoint: section(&table, "checkpoint")?,
             catalogue: Arc::clone(catalogue),
             table,
@@ -239,6 +242,7 @@ impl Recipe {
             let free = |key: &str| {
                 FREE.contains(&key)
                     || key.starts_with("evaluate.")
+                    || key.starts_with("calibrate.")
                     || key.starts_with("checkpoint.")
             };
             recipe.keys().into_iter().filter(|(key, _)| !free(key)).collect()

@@ -35,6 +35,16 @@ pub struct TaskInfo {
     pub example: &'static str,
 }
 
+/// What the names of scores before calibration end with.
+pub const RAW: &str = "_raw";
+
+/// Scores with those before calibration, under names that say so.
+pub(crate) fn with_raw(mut scores: Vec<Score>, raw: Vec<Score>) -> Vec<Score> {
+    let raw = raw.into_iter();
+    scores.extend(raw.map(|score| Score { name: format!("{}{RAW}", score.name), ..score }));
+    scores
+}
+
 /// Targets of a use case.
 pub type TargetOf<U> = <<U as UseCase>::Task as Task>::Target;
 

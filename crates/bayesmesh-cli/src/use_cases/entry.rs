@@ -48,6 +48,8 @@ pub trait Entry: Sync {
     fn kinds(&self) -> Vec<Kind>;
     /// Its own keys of `[evaluate]`.
     fn evaluate_keys(&self) -> Vec<Key>;
+    /// Whether its examples have an order in time.
+    fn is_series(&self) -> bool;
     /// What is predicted.
     fn task(&self) -> &'static TaskInfo;
     /// The networks that it takes.
@@ -93,6 +95,10 @@ impl<U: UseCase> Entry for Registered<U> {
 
     fn evaluate_keys(&self) -> Vec<Key> {
         U::evaluate_keys()
+    }
+
+    fn is_series(&self) -> bool {
+        U::SERIES
     }
 
     fn task(&self) -> &'static TaskInfo {

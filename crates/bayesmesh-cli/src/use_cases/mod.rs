@@ -60,6 +60,9 @@ pub trait UseCase: Sized + 'static {
     const EXAMPLES: &'static str;
     /// The most telling of its scores.
     const MAIN_SCORES: &'static [&'static str];
+    /// Whether its examples are forecasts of series, which have a time
+    /// ([`Dataset::moment`]).
+    const SERIES: bool = false;
 
     /// The section `[data]` of a recipe: an enum whose variants are the kinds of data. A key `path`
     /// is where the data are; a run may go on where they have moved.
@@ -114,6 +117,11 @@ pub trait UseCase: Sized + 'static {
         format!("{train} training, {valid} validation, {test} test {}", Self::EXAMPLES)
     }
 
+    /// Groups of test examples for which coverage is counted apart; none by default.
+    fn groups(&self) -> Option<Groups> {
+        None
+    }
+
     /// What was found in the data that a person should know before the training.
     fn findings(&self) -> Option<String> {
         None
@@ -152,11 +160,12 @@ pub trait UseCase: Sized + 'static {
     /// `bayesmesh predict`; the result is what `--json` prints. By default its task predicts the
     /// test examples, or those that [`read`](Self::read) finds in the file that is named.
     fn predict<N: Network<Input = InputOf<Self>> + 'static>(
-        run: &TrainedRun<'_, Self, N>,
+        run: &mut TrainedRun<'_, Self, N>,
         arguments: &args::Predict,
     ) -> Result<Value> {
         let case = run.load()?;
         run.refuse_other_data(&case)?;
+        run.calibrate(&case)?;
         let read;
         let examples = match &arguments.input {
             Some(path) => {
@@ -182,6 +191,17 @@ pub trait UseCase: Sized + 'static {
     fn data_commands() -> Vec<DataCommand> {
         Vec::new()
     }
+}
+
+/// Groups of test examples.
+#[derive(Clone, Debug)]
+pub struct Groups {
+    /// What they are groups by: "time of day".
+    pub by: &'static str,
+    /// What each is called.
+    pub names: Vec<String>,
+    /// The group of each example.
+    pub of: Vec<usize>,
 }
 
 /// A trained network with what it is scored on.

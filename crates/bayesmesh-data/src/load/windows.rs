@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use bayesmesh::data::Checksum;
+use bayesmesh::data::{Checksum, Moment};
 use bayesmesh::{Dataset, Result};
 use burn::tensor::{Device, Tensor, TensorData};
 
@@ -36,6 +36,16 @@ impl LoadWindows {
         self.part.start + example * self.stride
     }
 
+    /// Some of the windows, one after the other.
+    #[must_use]
+    pub fn some(&self, windows: Range<usize>) -> Self {
+        let window = self.inputs + self.outputs;
+        let last = windows.len().saturating_sub(1) * self.stride;
+        let first = self.start(windows.start);
+        let end = if windows.is_empty() { first } else { first + last + window };
+        Self { part: first..end, ..self.clone() }
+    }
+
     fn gather(&self, rows: &[usize], offset: usize, length: usize, device: &Device) -> Tensor<2> {
         let mut values = Vec::with_capacity(rows.len() * length);
         for &row in rows {
@@ -63,6 +73,10 @@ impl Dataset for LoadWindows {
         Some(Checksum::default().floats(&geometry).floats(values).text())
     }
 
+    fn moment(&self, row: usize) -> Option<Moment> {
+        Some(Moment { series: 0, time: (self.start(row) + self.inputs) as i64 })
+    }
+
     fn batch(&self, rows: &[usize], device: &Device) -> Result<(Tensor<2>, Tensor<2>)> {
         Ok((
             self.gather(rows, 0, self.inputs, device),
@@ -88,6 +102,12 @@ mod tests {
 
         let every_third = LoadWindows::new(values.clone(), 5..15, 4, 2, 3);
         assert_eq!((every_third.len(), every_third.start(1)), (2, 8));
-        assert_eq!(LoadWindows::new(values, 5..10, 4, 2, 1).len(), 0);
+        assert_eq!(LoadWindows::new(values.clone(), 5..10, 4, 2, 1).len(), 0);
+
+        let windows = LoadWindows::new(values, 0..20, 4, 2, 3);
+        let some = windows.some(1..3);
+        assert_eq!((some.len(), some.start(0), some.start(1)), (2, 3, 6));
+        assert_eq!(some.moment(1), windows.moment(2));
+        assert_eq!(windows.some(2..2).len(), 0);
     }
 }

@@ -47,6 +47,8 @@ pub enum Purpose {
     Synthesis = 5,
     /// The noise of a step, e.g. of Langevin dynamics.
     Update = 6,
+    /// The noise of joint sample paths of a prediction.
+    Paths = 7,
 }
 
 /// A sequence of 2³⁴ random numbers, named by seed, purpose, step, draw and tensor.

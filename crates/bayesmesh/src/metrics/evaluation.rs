@@ -2,7 +2,7 @@
 
 use super::{
     ClassificationScores, CoverageRow, Jackknife, MetricSet as _, OutputRow, RegressionScores,
-    ReliabilityRow, Score, SpreadSkillRow,
+    ReliabilityRow, Score, SpreadSkillRow, Stratum,
 };
 use crate::error::{Error, Result};
 
@@ -23,6 +23,7 @@ use crate::error::{Error, Result};
 pub struct Evaluation {
     scores: Vec<Score>,
     kind: Kind,
+    raw: Option<Box<Evaluation>>,
 }
 
 #[derive(Clone, Debug)]
@@ -60,6 +61,12 @@ pub struct RegressionEvaluation {
     pub spread_skill: Vec<SpreadSkillRow>,
     /// Error and width of each output.
     pub by_output: Vec<OutputRow>,
+    /// Coverage of each output.
+    pub coverage_by_output: Vec<Stratum>,
+    /// Coverage of predictions from narrow to wide, where the calibration says what is wide.
+    pub coverage_by_spread: Vec<Stratum>,
+    /// Coverage of groups, where examples have any.
+    pub coverage_by_group: Vec<Stratum>,
 }
 
 /// Scores of predicted classes. [`ClassificationScores`] says what each of them is.
@@ -110,8 +117,11 @@ impl From<&Jackknife<RegressionScores>> for Evaluation {
             ranks: ranks.to_vec(),
             spread_skill: whole.spread_skill.curve(),
             by_output: whole.by_output.rows(),
+            coverage_by_output: whole.coverage_by_output.rows(),
+            coverage_by_spread: whole.coverage_by_spread.rows(),
+            coverage_by_group: whole.coverage_by_group.rows(),
         }));
-        Self { scores, kind }
+        Self { scores, kind, raw: None }
     }
 }
 
@@ -131,11 +141,21 @@ impl From<&Jackknife<ClassificationScores>> for Evaluation {
             entropy_wrong: of("entropy_wrong"),
             reliability: set.whole().calibration.reliability(),
         }));
-        Self { scores, kind }
+        Self { scores, kind, raw: None }
     }
 }
 
 impl Evaluation {
+    /// The same predictions as they were before calibration; nothing where they were not
+    /// calibrated.
+    pub fn raw(&self) -> Option<&Self> {
+        self.raw.as_deref()
+    }
+
+    pub(crate) fn with_raw(self, raw: Self) -> Self {
+        Self { raw: Some(Box::new(raw)), ..self }
+    }
+
     /// All scores.
     pub fn scores(&self) -> &[Score] {
         &self.scores

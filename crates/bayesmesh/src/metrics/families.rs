@@ -2,11 +2,13 @@
 
 use super::batch::check_count;
 use super::{
-    Accuracy, Brier, ByOutput, CalibrationBins, ClassificationBatch, ClassificationMetric,
-    ClasswiseCalibration, Coverage, Crps, EntropyByOutcome, Metric, MetricError, MetricSet,
-    MixtureBatch, MixtureNll, Nll, PitHistogram, PointError, RankHistogram, RegressionBatch,
-    RegressionCalibration, RegressionMetric, Sharpness, SpreadSkill,
+    Accuracy, BandCoverage, Brier, ByOutput, CalibrationBins, ClassificationBatch,
+    ClassificationMetric, ClasswiseCalibration, Coverage, Crps, EntropyByOutcome, Metric,
+    MetricError, MetricSet, MixtureBatch, MixtureNll, Nll, PitHistogram, PointError, RankHistogram,
+    RegressionBatch, RegressionCalibration, RegressionMetric, SetCoverage, Sharpness, SpreadSkill,
+    Strata,
 };
+use crate::calibrate::{ClassCalibration, MOST_OUTPUTS};
 
 /// All metrics of class predictions.
 #[derive(Clone, Debug)]
@@ -24,6 +26,8 @@ pub struct ClassificationScores {
     pub classwise: ClasswiseCalibration,
     /// Entropy of right and of wrong predictions.
     pub entropy: EntropyByOutcome,
+    /// Coverage and size of sets, where predictions are calibrated.
+    pub sets: Option<SetCoverage>,
 }
 
 impl ClassificationScores {
@@ -37,7 +41,14 @@ impl ClassificationScores {
             calibration: CalibrationBins::new(),
             classwise: ClasswiseCalibration::new(classes),
             entropy: EntropyByOutcome::new(),
+            sets: None,
         }
+    }
+
+    /// With sets of classes at these levels.
+    #[must_use]
+    pub fn with_sets(self, sets: &ClassCalibration, levels: &[f64]) -> Self {
+        Self { sets: Some(SetCoverage::new(sets, levels)), ..self }
     }
 
     /// Number of classes.
@@ -63,7 +74,8 @@ impl ClassificationScores {
         self.brier.add_batch(batch)?;
         self.calibration.add_batch(batch)?;
         self.classwise.add_batch(batch)?;
-        self.entropy.add_batch(batch)
+        self.entropy.add_batch(batch)?;
+        self.sets.as_mut().map_or(Ok(()), |sets| sets.add_batch(batch))
     }
 
     pub(super) fn expect_classes(&self, batch: &ClassificationBatch) -> Result<(), MetricError> {
@@ -73,25 +85,29 @@ impl ClassificationScores {
 
 impl MetricSet for ClassificationScores {
     fn metrics(&self) -> Vec<&dyn Metric> {
-        vec![
+        let mut metrics: Vec<&dyn Metric> = vec![
             &self.accuracy,
             &self.nll,
             &self.brier,
             &self.calibration,
             &self.classwise,
             &self.entropy,
-        ]
+        ];
+        metrics.extend(self.sets.as_ref().map(|sets| sets as &dyn Metric));
+        metrics
     }
 
     fn metrics_mut(&mut self) -> Vec<&mut dyn Metric> {
-        vec![
+        let mut metrics: Vec<&mut dyn Metric> = vec![
             &mut self.accuracy,
             &mut self.nll,
             &mut self.brier,
             &mut self.calibration,
             &mut self.classwise,
             &mut self.entropy,
-        ]
+        ];
+        metrics.extend(self.sets.as_mut().map(|sets| sets as &mut dyn Metric));
+        metrics
     }
 }
 
@@ -119,6 +135,16 @@ pub struct RegressionScores {
     pub ranks: RankHistogram,
     /// Error and width of each output.
     pub by_output: ByOutput,
+    /// Coverage of whole vectors, where predictions have bands.
+    pub bands: BandCoverage,
+    /// Coverage of each output; empty where there are very many.
+    pub coverage_by_output: Strata,
+    /// Coverage of predictions from narrow to wide.
+    pub coverage_by_spread: Strata,
+    /// Coverage of groups of examples.
+    pub coverage_by_group: Strata,
+    /// Deviations at which predictions become wide.
+    spreads: Vec<f64>,
 }
 
 impl RegressionScores {
@@ -136,7 +162,29 @@ impl RegressionScores {
             spread_skill: SpreadSkill::new(),
             ranks: RankHistogram::new(draws),
             by_output: ByOutput::new(outputs),
+            bands: BandCoverage::default(),
+            coverage_by_output: Strata::new(Self::strata(outputs), &Coverage::LEVELS),
+            coverage_by_spread: Strata::new(0, &Coverage::LEVELS),
+            coverage_by_group: Strata::new(0, &Coverage::LEVELS),
+            spreads: Vec::new(),
         }
+    }
+
+    /// Outputs whose coverage is counted one by one: all, unless they are very many.
+    fn strata(outputs: usize) -> usize {
+        if outputs > MOST_OUTPUTS { 0 } else { outputs }
+    }
+
+    /// With coverage in so many groups of examples, and in strata of the predicted deviation, which
+    /// end at these.
+    #[must_use]
+    pub fn with_strata(mut self, groups: usize, spreads: &[f64]) -> Self {
+        let levels = self.coverage_by_output.levels().to_vec();
+        let strata = if spreads.is_empty() { 0 } else { spreads.len() + 1 };
+        self.coverage_by_spread = Strata::new(strata, &levels);
+        self.coverage_by_group = Strata::new(groups, &levels);
+        self.spreads = spreads.to_vec();
+        self
     }
 
     /// Outputs of an example.
@@ -147,6 +195,9 @@ impl RegressionScores {
     /// With intervals at other levels than [`Coverage::LEVELS`].
     pub fn with_levels(mut self, levels: &[f64]) -> Result<Self, MetricError> {
         self.coverage = Coverage::at_levels(levels)?;
+        let levels: Vec<f64> = self.coverage.rows().iter().map(|row| row.nominal).collect();
+        self.bands = BandCoverage::at_levels(&levels);
+        self.coverage_by_output = Strata::new(Self::strata(self.outputs), &levels);
         Ok(self)
     }
 
@@ -169,6 +220,14 @@ impl RegressionScores {
         self.spread_skill.add_batch(batch);
         self.ranks.add_batch(batch);
         self.by_output.add_batch(batch);
+        self.bands.add_batch(batch);
+        self.coverage_by_output.add_cells(batch, |_, output, _| output);
+        let spreads = &self.spreads;
+        let stratum = |std: f64| spreads.partition_point(|end| *end <= std);
+        self.coverage_by_spread.add_cells(batch, |_, _, std| stratum(std));
+        // Rows that belong to no group have one that does not exist.
+        let group = |row: usize| batch.groups().get(row).copied().unwrap_or(usize::MAX);
+        self.coverage_by_group.add_cells(batch, |row, _, _| group(row));
     }
 
     pub(super) fn expect_outputs(&self, outputs: usize) -> Result<(), MetricError> {
@@ -189,6 +248,10 @@ impl MetricSet for RegressionScores {
             &self.spread_skill,
             &self.ranks,
             &self.by_output,
+            &self.bands,
+            &self.coverage_by_output,
+            &self.coverage_by_spread,
+            &self.coverage_by_group,
         ]
     }
 
@@ -204,6 +267,10 @@ impl MetricSet for RegressionScores {
             &mut self.spread_skill,
             &mut self.ranks,
             &mut self.by_output,
+            &mut self.bands,
+            &mut self.coverage_by_output,
+            &mut self.coverage_by_spread,
+            &mut self.coverage_by_group,
         ]
     }
 }

@@ -20,6 +20,14 @@ pub(super) fn draw_groups(draws: usize, groups: usize) -> Vec<Range<usize>> {
     (0..groups).map(|group| share(draws, groups, group)).collect()
 }
 
+/// The standard error of a number from what it is without each of some equal groups; NaN for none.
+pub fn jackknife_error(without: &[f64]) -> f64 {
+    let groups = without.len() as f64;
+    let mean = without.iter().sum::<f64>() / groups;
+    let squares: f64 = without.iter().map(|value| (value - mean).powi(2)).sum();
+    ((groups - 1.0) / groups * squares).sqrt()
+}
+
 /// Metrics of a prediction with all its draws, and the same without each of G groups of draws in
 /// turn, from which every score has its Monte Carlo standard error, the delete-a-group jackknife:
 ///
@@ -59,11 +67,7 @@ impl<M: MetricSet> Jackknife<M> {
         let values = without.iter().map(|scores| {
             scores.iter().find(|score| score.name == name).map_or(f64::NAN, |score| score.value)
         });
-        let values: Vec<f64> = values.collect();
-        let groups = values.len() as f64;
-        let mean = values.iter().sum::<f64>() / groups;
-        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-        ((groups - 1.0) / groups * squares).sqrt()
+        jackknife_error(&values.collect::<Vec<f64>>())
     }
 }
 

@@ -18,6 +18,8 @@ use super::batch::{check_count, check_finite};
 use super::crps::pairs;
 use super::jackknife::{DRAW_GROUPS, draw_groups};
 use super::normal_table::NormalTable;
+use super::quadrature::{Integrals, integrals};
+use crate::calibrate::{Lens, LevelMap};
 
 /// Cells that a thread takes at a time.
 const BLOCK: usize = 64;
@@ -58,6 +60,9 @@ pub struct MixtureBatch<'a> {
     truth: &'a [f32],
     draws: usize,
     outputs: usize,
+    lens: Option<&'a Lens>,
+    /// The group of each row, or nothing.
+    groups: &'a [usize],
 }
 
 impl<'a> MixtureBatch<'a> {
@@ -90,7 +95,17 @@ impl<'a> MixtureBatch<'a> {
         if let Some(index) = variances.iter().position(|v| !(v.is_finite() && *v >= 0.0)) {
             return Err(MetricError::Variance { index, value: variances[index] });
         }
-        Ok(Self { means, variances, truth, draws, outputs })
+        Ok(Self { means, variances, truth, draws, outputs, lens: None, groups: &[] })
+    }
+
+    /// The same mixtures as a calibration shows them. They must have noise.
+    pub(crate) fn through(self, lens: Option<&'a Lens>) -> Self {
+        Self { lens: lens.filter(|_| self.has_noise()), ..self }
+    }
+
+    /// The same with the group that each row belongs to.
+    pub(crate) fn in_groups(self, groups: &'a [usize]) -> Self {
+        Self { groups, ..self }
     }
 
     /// Number of draws.
@@ -115,17 +130,35 @@ impl<'a> MixtureBatch<'a> {
 
     /// `ln 1/S Σ_s N(y; m_s, v_s)` of each row and output; NaN where there is no noise.
     pub fn log_density(&self) -> Vec<f64> {
-        self.each(|cell, value: &mut [f64]| cell.log_density(value))
+        self.each(|cell, value: &mut [f64]| {
+            cell.log_density(value);
+            if let Some(map) = cell.map {
+                let mut pit = [0.0];
+                cell.pit(&mut pit);
+                value[0] += map.density(pit[0]).ln();
+            }
+        })
     }
 
     /// `F(y)` of each row and output.
     pub fn pit(&self) -> Vec<f64> {
-        self.each(|cell, value: &mut [f64]| cell.pit(value))
+        self.each(|cell, value: &mut [f64]| {
+            cell.pit(value);
+            if let Some(map) = cell.map {
+                value[0] = map.probability(value[0]);
+            }
+        })
     }
 
     /// The CRPS of each row and output.
     pub fn crps(&self) -> Vec<f64> {
-        self.each(|cell, value: &mut [f64]| value[0] = cell.crps(|_, _, _| ()).0)
+        self.each(|cell, value: &mut [f64]| match cell.map {
+            None => value[0] = cell.crps(|_, _, _| ()).0,
+            Some(map) => {
+                cell.pit(value);
+                value[0] = cell.integrals(map, map.probability(value[0]), &[]).0.crps;
+            }
+        })
     }
 
     fn each<T: Clone + Default + Send>(
@@ -143,13 +176,32 @@ impl<'a> MixtureBatch<'a> {
     /// The same by all draws, and then without each of so many groups of them.
     pub(super) fn scored_without(&self, rows: Range<usize>, groups: usize) -> Vec<RegressionBatch> {
         let parts = draw_groups(self.draws, groups);
-        let cells = self.map(rows, &parts, 1 + groups, |draws, cells| draws.score(cells));
-        let batch = |mixture: usize| RegressionBatch {
-            outputs: self.outputs,
-            draws: self.draws - mixture.checked_sub(1).map_or(0, |group| parts[group].len()),
-            cells: cells.iter().skip(mixture).step_by(1 + groups).copied().collect(),
+        let cells = self.map(rows.clone(), &parts, 1 + groups, |draws, cells| draws.score(cells));
+        let batch = |mixture: usize| {
+            let cells: Vec<Cell> =
+                cells.iter().skip(mixture).step_by(1 + groups).copied().collect();
+            RegressionBatch {
+                outputs: self.outputs,
+                draws: self.draws - mixture.checked_sub(1).map_or(0, |group| parts[group].len()),
+                band_levels: self.band_levels(rows.start, &cells),
+                groups: self.groups.get(rows.clone()).unwrap_or_default().to_vec(),
+                cells,
+            }
         };
         (0..=groups).map(batch).collect()
+    }
+
+    /// Of each row the level of the narrowest band that holds all of it; nothing where bands are not
+    /// known.
+    fn band_levels(&self, first_row: usize, cells: &[Cell]) -> Vec<f64> {
+        let Some(lens) = self.lens else { return Vec::new() };
+        let rows = cells.chunks_exact(self.outputs.max(1)).enumerate();
+        rows.map_while(|(row, cells)| {
+            let tails = cells.iter().map(|cell| 2.0 * cell.pit.min(1.0 - cell.pit));
+            let band = lens.band(first_row + row)?;
+            Some(1.0 - band.tail(tails.fold(1.0, f64::min)))
+        })
+        .collect()
     }
 
     /// Calls `f` for each cell of these rows with its draws and a place for `width` results. In
@@ -170,6 +222,7 @@ impl<'a> MixtureBatch<'a> {
             for (i, results) in results.chunks_exact_mut(width).enumerate() {
                 let cell = cells.start + block * BLOCK + i;
                 draws.truth = self.truth[cell].into();
+                draws.map = self.lens.map(|lens| lens.map(cell));
                 let column = |values: &[f32], column: &mut [f64]| {
                     let values = values.iter().skip(cell).step_by(all);
                     column.iter_mut().zip(values).for_each(|(x, value)| *x = (*value).into());
@@ -189,12 +242,25 @@ pub struct RegressionBatch {
     outputs: usize,
     draws: usize,
     cells: Vec<Cell>,
+    band_levels: Vec<f64>,
+    groups: Vec<usize>,
 }
 
 impl RegressionBatch {
     /// Each example as the cells of its outputs.
     pub fn rows(&self) -> impl Iterator<Item = &[Cell]> {
         self.cells.chunks_exact(self.outputs.max(1))
+    }
+
+    /// The group of each example; empty where they have none.
+    pub fn groups(&self) -> &[usize] {
+        &self.groups
+    }
+
+    /// Of each example the level of the narrowest band that holds all its outputs; empty where
+    /// bands are not known.
+    pub fn band_levels(&self) -> &[f64] {
+        &self.band_levels
     }
 
     /// Draws of the mixture.
@@ -211,6 +277,8 @@ impl RegressionBatch {
 /// The draws of one cell, with room for what is computed from them.
 struct Draws<'a> {
     truth: f64,
+    /// What levels are calibrated to.
+    map: Option<&'a LevelMap>,
     means: Vec<f64>,
     /// Zeros where there is no noise.
     variances: Vec<f64>,
@@ -232,7 +300,7 @@ impl<'a> Draws<'a> {
             false => groups.to_vec(),
         };
         let (means, variances, terms, room) = (zeros(), zeros(), zeros(), [zeros(), zeros()]);
-        Self { truth: 0.0, means, variances, noise, groups, parts, terms, room }
+        Self { truth: 0.0, map: None, means, variances, noise, groups, parts, terms, room }
     }
 
     /// Fills the cells of all draws and of those without each group.
@@ -243,6 +311,9 @@ impl<'a> Draws<'a> {
         cells.iter_mut().zip(&values).for_each(|(cell, value)| cell.log_density = *value);
         self.pit(&mut values);
         cells.iter_mut().zip(&values).for_each(|(cell, value)| cell.pit = *value);
+        if let Some(map) = self.map {
+            return self.calibrate(map, cells);
+        }
         if !self.noise {
             let count = |is: fn(&f64, &f64) -> bool| {
                 self.means.iter().filter(|mean| is(mean, &self.truth)).count()
@@ -253,6 +324,35 @@ impl<'a> Draws<'a> {
             (cells[1 + group].crps, cells[1 + group].crps_fair) = (crps, fair);
         });
         (cells[0].crps, cells[0].crps_fair) = (crps, fair);
+    }
+
+    /// What cells say once levels are calibrated.
+    fn calibrate(&self, map: &LevelMap, cells: &mut [Cell]) {
+        for cell in &mut *cells {
+            cell.log_density += map.density(cell.pit).ln();
+            cell.pit = map.probability(cell.pit);
+            cell.crps_fair = f64::NAN;
+        }
+        let (whole, without) = self.integrals(map, cells[0].pit, self.groups);
+        cells[0].crps = whole.crps;
+        cells[1..].iter_mut().zip(without).for_each(|(cell, crps)| cell.crps = crps);
+        // The variance of the mixture has that of its draws undivided by one less.
+        let count = self.means.len() as f64;
+        let variance = cells[0].epistemic * (count - 1.0).max(1.0) / count + cells[0].noise;
+        let ratio = whole.variance / variance;
+        for cell in cells {
+            cell.epistemic *= ratio;
+            cell.noise *= ratio;
+        }
+    }
+
+    fn integrals(
+        &self,
+        map: &LevelMap,
+        pit: f64,
+        groups: &[Range<usize>],
+    ) -> (Integrals, Vec<f64>) {
+        integrals((&self.means, &self.variances), groups, map, (self.truth, pit))
     }
 
     /// Mean of `terms` over all draws, then over the draws without each group.

@@ -12,6 +12,8 @@
 //!   noise, if they have any, and the truth `[rows, outputs]`, a [`MixtureBatch`]. What is scored
 //!   is the mixture of the draws, each with its noise, never a Gaussian in its place.
 //!
+//! [`JointScores`] are those of paths, joint samples of all outputs of an example.
+//!
 //! [`ClassificationScores`] and [`RegressionScores`] hold the metrics of a family for an evaluation
 //! loop, [`Jackknife`] adds how much they depend on the draws, and [`Evaluation`] is what comes
 //! out. The rest of the module are the numbers behind them: [`normal`], [`quantile`],
@@ -40,6 +42,7 @@
 //! ```
 
 mod auroc;
+mod bands;
 mod batch;
 mod calibration;
 mod classification;
@@ -50,19 +53,23 @@ mod evaluation;
 mod families;
 mod histogram;
 mod jackknife;
+mod joint;
 mod mixture;
 pub mod normal;
 mod normal_table;
+mod quadrature;
 pub mod quantile;
 mod regression;
 mod row_mean;
 mod spread_skill;
+mod strata;
 pub mod uncertainty;
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 pub use auroc::auroc;
+pub use bands::{BandCoverage, SetCoverage};
 pub use batch::ClassificationBatch;
 pub use calibration::{CalibrationBins, ClasswiseCalibration, ReliabilityRow};
 pub(crate) use classification::log_probability;
@@ -73,10 +80,14 @@ pub use error::MetricError;
 pub use evaluation::{ClassificationEvaluation, Evaluation, RegressionEvaluation};
 pub use families::{ClassificationScores, RegressionScores};
 pub use histogram::{PitHistogram, RankHistogram};
-pub use jackknife::{DRAW_GROUPS, Jackknife};
+pub use jackknife::{DRAW_GROUPS, Jackknife, jackknife_error};
+pub use joint::{JointScores, shuffled};
 pub use mixture::{Cell, MixtureBatch, RegressionBatch};
+pub(crate) use normal_table::NormalTable;
+pub(crate) use quadrature::integrals;
 pub use regression::{ByOutput, MixtureNll, OutputRow, PointError, Sharpness};
 pub use spread_skill::{SpreadSkill, SpreadSkillRow};
+pub use strata::{Strata, Stratum};
 
 /// One named number, and how far it may be off by chance.
 #[derive(Clone, Debug, PartialEq)]

@@ -13,7 +13,7 @@ const END: f64 = 8.0;
 const PER_UNIT: f64 = 512.0;
 
 /// Cubics on equal intervals of `[0, 8]`.
-pub(super) struct NormalTable {
+pub(crate) struct NormalTable {
     /// `g(z) = E|z + N(0, 1)| = 2φ(z) + z (2Φ(z) − 1)`; its slope is `2Φ(z) − 1`.
     absolute: Vec<[f64; 4]>,
     /// Φ(z), whose slope is φ(z).

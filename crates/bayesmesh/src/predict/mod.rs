@@ -1,10 +1,13 @@
 //! Predictions from many draws, and their scores.
 
+mod lenses;
+mod paths;
 mod predictive;
 mod predictor;
 mod readout;
 mod scoring;
 mod standardize;
+mod table;
 
 pub use predictive::Predictive;
 pub(crate) use predictor::describe;

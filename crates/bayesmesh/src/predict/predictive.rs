@@ -2,13 +2,16 @@
 
 use std::ops::Range;
 
+use rayon::prelude::*;
+
 use super::{Scorer, Scoring, Standardize};
+use crate::calibrate::{Lens, deviation};
 use crate::data::Truth;
 use crate::error::{Error, Result};
 use crate::loss::Reading;
 use crate::metrics::quantile::quantile;
 use crate::metrics::uncertainty::ClassUncertainty;
-use crate::metrics::{Evaluation, MixtureBatch, log_probability, normal};
+use crate::metrics::{Evaluation, MixtureBatch, NormalTable, integrals, log_probability, normal};
 
 /// What S draws predict for a batch, kept draw by draw.
 ///
@@ -27,6 +30,8 @@ pub struct Predictive {
     values: Vec<f32>,
     /// `[draws, rows, outputs]`, or empty where the network has none
     noise_variances: Vec<f32>,
+    /// How levels are calibrated, for values.
+    lens: Option<Lens>,
 }
 
 impl Predictive {
@@ -53,14 +58,14 @@ impl Predictive {
             }
         };
         let classes = reading == Reading::Logits;
-        Self { classes, draws, rows, outputs, values, noise_variances }
+        Self { classes, draws, rows, outputs, values, noise_variances, lens: None }
     }
 
     /// From values without noise, `[draws, rows, outputs]`, row-major.
     pub fn of_values(draws: usize, rows: usize, values: Vec<f32>) -> Result<Self> {
         let outputs = outputs_of(draws, rows, values.len())?;
         let noise_variances = Vec::new();
-        Ok(Self { classes: false, draws, rows, outputs, values, noise_variances })
+        Ok(Self { classes: false, draws, rows, outputs, values, noise_variances, lens: None })
     }
 
     /// From Gaussians: means and noise variances, both `[draws, rows, outputs]`, row-major.
@@ -86,16 +91,33 @@ impl Predictive {
     }
 
     /// The prediction for some of the rows.
-    pub(super) fn of_rows(&self, rows: Range<usize>) -> Self {
+    pub fn of_rows(&self, rows: Range<usize>) -> Self {
         let part = |values: &[f32]| -> Vec<f32> {
             let draws = values.chunks_exact(self.cells().max(1));
             let own = rows.start * self.outputs..rows.end * self.outputs;
             draws.flat_map(|draw| &draw[own.clone()]).copied().collect()
         };
         Self {
-            rows: rows.len(),
             values: part(&self.values),
             noise_variances: part(&self.noise_variances),
+            lens: self.lens.as_ref().map(|lens| lens.of_rows(rows.clone(), self.outputs)),
+            rows: rows.len(),
+            ..*self
+        }
+    }
+
+    /// The prediction without some of its draws, as a jackknife needs it; at least one must be left.
+    pub fn without_draws(&self, left_out: Range<usize>) -> Self {
+        let rest = |values: &[f32]| -> Vec<f32> {
+            let draws = values.chunks_exact(self.cells().max(1)).enumerate();
+            let kept = draws.filter(|(draw, _)| !left_out.contains(draw));
+            kept.flat_map(|(_, values)| values).copied().collect()
+        };
+        Self {
+            values: rest(&self.values),
+            noise_variances: rest(&self.noise_variances),
+            draws: self.draws - left_out.len(),
+            lens: self.lens.clone(),
             ..*self
         }
     }
@@ -151,15 +173,45 @@ impl Predictive {
     }
 
     /// The standard deviation over draws (unbiased), `[rows, outputs]`: what the model does not
-    /// know. Zero for a single draw.
+    /// know. Zero for a single draw. Of a calibrated prediction its part of the calibrated variance,
+    /// in proportion.
     pub fn epistemic_std(&self) -> Vec<f32> {
-        self.moments().1.into_iter().map(|variance| variance.sqrt() as f32).collect()
+        let variances = self.moments().1;
+        self.calibrated(variances).iter().map(|variance| variance.sqrt() as f32).collect()
     }
 
     /// The standard deviation of the prediction, `[rows, outputs]`: spread over draws and, where
-    /// the network predicts it, noise: `√(Var_s ŷ_s + mean_s v_s)`.
+    /// the network predicts it, noise: `√(Var_s ŷ_s + mean_s v_s)`. Of a calibrated prediction that
+    /// of the calibrated distribution.
     pub fn std(&self) -> Vec<f32> {
-        self.mean_and_variance().1.into_iter().map(|variance| variance.sqrt() as f32).collect()
+        let variances = self.mean_and_variance().1;
+        self.calibrated(variances).iter().map(|variance| variance.sqrt() as f32).collect()
+    }
+
+    /// Variances, times what calibration makes of the variance of each mixture.
+    fn calibrated(&self, mut variances: Vec<f64>) -> Vec<f64> {
+        if let Some(lens) = self.lens.as_ref().filter(|_| self.has_noise()) {
+            variances.par_iter_mut().enumerate().for_each(|(cell, variance)| {
+                let (means, noise) = self.mixture(cell);
+                let (found, _) = integrals((&means, &noise), &[], lens.map(cell), (0.0, 0.5));
+                let count = means.len() as f64;
+                let mean = means.iter().sum::<f64>() / count;
+                let spread: f64 = means.iter().map(|x| (x - mean).powi(2)).sum();
+                *variance *= found.variance * count / (spread + noise.iter().sum::<f64>());
+            });
+        }
+        variances
+    }
+
+    pub(super) fn lens(&self) -> Option<&Lens> {
+        self.lens.as_ref()
+    }
+
+    /// Means and variances of the components of a (row, output) pair.
+    pub(super) fn mixture(&self, cell: usize) -> (Vec<f64>, Vec<f64>) {
+        let cells = self.cells();
+        let means = over_draws(&self.values, cells, cell).map(f64::from).collect();
+        (means, over_draws(&self.noise_variances, cells, cell).map(f64::from).collect())
     }
 
     /// Mean and variance, noise included, `[rows, outputs]`.
@@ -175,11 +227,12 @@ impl Predictive {
     }
 
     /// The standard deviation of the noise, `√(mean_s v_s)`, `[rows, outputs]`: what no model could
-    /// know. Zeros where neither the loss nor [`with_noise`](Self::with_noise) has brought any.
+    /// know. Zeros where neither the loss nor [`with_noise`](Self::with_noise) has brought any. Of a
+    /// calibrated prediction its part of the calibrated variance, in proportion.
     pub fn noise_std(&self) -> Vec<f32> {
-        let mut std: Vec<f32> = self.noise().iter().map(|noise| noise.sqrt() as f32).collect();
-        std.resize(self.cells(), 0.0);
-        std
+        let mut noise = self.noise();
+        noise.resize(self.cells(), 0.0);
+        self.calibrated(noise).iter().map(|noise| noise.sqrt() as f32).collect()
     }
 
     /// Quantiles of the prediction at the given levels, each `[rows, outputs]`. Without a noise
@@ -192,22 +245,60 @@ impl Predictive {
             )));
         }
         let cells = self.cells();
-        let mut quantiles = vec![vec![0.0; cells]; levels.len()];
-        for cell in 0..cells {
-            let mut draws: Vec<f32> = over_draws(&self.values, cells, cell).collect();
-            let noise: Vec<f32> = over_draws(&self.noise_variances, cells, cell).collect();
-            let certain = noise.iter().all(|variance| *variance == 0.0);
-            if certain {
-                draws.sort_unstable_by(f32::total_cmp);
-            }
-            for (level, out) in levels.iter().zip(&mut quantiles) {
-                out[cell] = match certain {
-                    true => quantile(&draws, *level),
-                    false => mixture_quantile(&draws, &noise, *level),
-                } as f32;
-            }
+        let found: Vec<Vec<f32>> = (0..cells)
+            .into_par_iter()
+            .map(|cell| {
+                let raw = |level: f64| match &self.lens {
+                    Some(lens) => lens.map(cell).raw_probability(level),
+                    None => level,
+                };
+                self.quantiles_of(cell, levels.iter().map(|level| raw(*level)))
+            })
+            .collect();
+        let level = |index: usize| found.iter().map(|cell| cell[index]).collect();
+        Ok((0..levels.len()).map(level).collect())
+    }
+
+    /// Quantiles of the mixture of a (row, output) pair, whatever calibration makes of it.
+    fn quantiles_of(&self, cell: usize, levels: impl Iterator<Item = f64>) -> Vec<f32> {
+        let cells = self.cells();
+        let mut draws: Vec<f32> = over_draws(&self.values, cells, cell).collect();
+        let (means, variances) = self.mixture(cell);
+        if variances.iter().all(|variance| *variance == 0.0) {
+            draws.sort_unstable_by(f32::total_cmp);
+            return levels.map(|level| quantile(&draws, level) as f32).collect();
         }
-        Ok(quantiles)
+        let mixture = Components::new(&means, &variances);
+        levels.map(|level| mixture.quantile(level) as f32).collect()
+    }
+
+    /// Bands that hold all outputs of an example at once with the given probability, as lower and
+    /// upper ends, each `[rows, outputs]`: central intervals of a level that validation data have
+    /// shown to be high enough. An error where the prediction is not calibrated.
+    pub fn band(&self, level: f64) -> Result<[Vec<f32>; 2]> {
+        let unknown = || {
+            Error::Setting(
+                "a band of whole vectors needs a calibration; see `Trainer::calibrate`".to_owned(),
+            )
+        };
+        let lens = self.lens.as_ref().ok_or_else(unknown)?;
+        if !(level > 0.0 && level < 1.0) {
+            return Err(Error::Setting(format!(
+                "a band of level {level} is not possible; choose one between 0 and 1"
+            )));
+        }
+        let cells = (0..self.cells()).into_par_iter();
+        let ends: Option<Vec<[f32; 2]>> = cells
+            .map(|cell| {
+                let band = lens.band(cell / self.outputs)?;
+                let tail = lens.map(cell).raw_tail(band.raw_tail(1.0 - level));
+                let ends = [0.5 * tail, 1.0 - 0.5 * tail];
+                let ends = self.quantiles_of(cell, ends.into_iter());
+                Some([ends[0], ends[1]])
+            })
+            .collect();
+        let ends = ends.ok_or_else(unknown)?;
+        Ok([0, 1].map(|end| ends.iter().map(|ends| ends[end]).collect()))
     }
 
     /// The same prediction with noise of the given deviation added, one for each output: for losses
@@ -244,7 +335,84 @@ impl Predictive {
         let variances = self.noise_variances.iter().enumerate().map(|(cell, &variance)| {
             (f64::from(variance) * scale.std_of(cell % self.outputs).powi(2)) as f32
         });
-        Ok(Self { values, noise_variances: variances.collect(), ..*self })
+        let lens = self.lens.clone();
+        Ok(Self { values, noise_variances: variances.collect(), lens, ..*self })
+    }
+
+    /// The same draws, their levels calibrated.
+    pub(crate) fn seen_through(self, lens: Lens) -> Self {
+        Self { lens: Some(lens), ..self }
+    }
+
+    /// Without noise, the same draws with a Gaussian kernel around each, so many deviations of the
+    /// draws wide; with noise, the prediction as it is.
+    pub(crate) fn with_kernel(mut self, width: f64) -> Self {
+        if !self.has_noise() {
+            let kernel = self.moments().1.into_iter().map(|v| (v * width * width) as f32);
+            let kernel: Vec<f32> = kernel.collect();
+            self.noise_variances = kernel.repeat(self.draws);
+        }
+        self
+    }
+
+    /// The prediction with deviations multiplied by a factor for each output, or one for all: draws
+    /// move away from their mean, and the deviation of the noise grows.
+    pub(crate) fn stretched(mut self, factors: &[f64]) -> Self {
+        let (mean, cells) = (self.moments().0, self.cells());
+        let factor = |index: usize| factors[index % cells % self.outputs % factors.len()];
+        for (index, value) in self.values.iter_mut().enumerate() {
+            let mean = mean[index % cells];
+            *value = (mean + factor(index) * (f64::from(*value) - mean)) as f32;
+        }
+        for (index, variance) in self.noise_variances.iter_mut().enumerate() {
+            *variance = (f64::from(*variance) * factor(index).powi(2)) as f32;
+        }
+        self
+    }
+
+    /// Classes with logits divided by a temperature: `p ∝ p^(1/T)` of each draw.
+    #[must_use]
+    pub fn tempered(mut self, temperature: f64) -> Self {
+        let power = 1.0 / temperature;
+        for row in self.values.chunks_exact_mut(self.outputs.max(1)) {
+            // The largest is one, so that none is lost to rounding.
+            let most = row.iter().copied().fold(f32::MIN_POSITIVE, f32::max);
+            row.iter_mut().for_each(|p| *p = (f64::from(*p / most).powf(power)) as f32);
+            let sum: f32 = row.iter().sum();
+            row.iter_mut().for_each(|p| *p /= sum);
+        }
+        self
+    }
+
+    /// The covariance of the draws of a row (unbiased), `[outputs, outputs]`, and the variance of
+    /// its noise.
+    pub(crate) fn covariance_of_row(&self, row: usize) -> (Vec<f64>, Vec<f64>) {
+        let own = self.of_rows(row..row + 1);
+        let (mean, outputs) = (own.moments().0, self.outputs);
+        let mut covariance = vec![0.0; outputs * outputs];
+        for draw in own.values.chunks_exact(outputs) {
+            let away: Vec<f64> = draw.iter().zip(&mean).map(|(&x, m)| f64::from(x) - m).collect();
+            for (i, a) in away.iter().enumerate() {
+                let row = covariance[i * outputs..][..outputs].iter_mut();
+                row.zip(&away).for_each(|(sum, b)| *sum += a * b);
+            }
+        }
+        let count = (self.draws as f64 - 1.0).max(1.0);
+        covariance.iter_mut().for_each(|sum| *sum /= count);
+        let mut noise = own.noise();
+        noise.resize(outputs, 0.0);
+        (covariance, noise)
+    }
+
+    /// How far out each truth lies in its prediction, whatever calibration makes of it, in
+    /// deviations of a normal distribution, `[rows, outputs]`; not a number where the truth is not
+    /// known.
+    pub fn deviations(&self, truth: &[f32]) -> Result<Vec<f64>> {
+        // A truth that is not known may be any number.
+        let known: Vec<f32> = truth.iter().map(|y| if y.is_nan() { 0.0 } else { *y }).collect();
+        let pits = self.mixtures(&known)?.through(None).pit();
+        let found = pits.iter().zip(truth);
+        Ok(found.map(|(pit, y)| if y.is_nan() { f64::NAN } else { deviation(*pit) }).collect())
     }
 
     /// The mixtures of this prediction with the truth, `[rows, outputs]`, as metrics take them.
@@ -259,7 +427,8 @@ impl Predictive {
             )));
         }
         let (values, noise) = (&self.values, &self.noise_variances);
-        Ok(MixtureBatch::new(values, noise, truth, self.draws, self.outputs)?)
+        let mixtures = MixtureBatch::new(values, noise, truth, self.draws, self.outputs)?;
+        Ok(mixtures.through(self.lens.as_ref()))
     }
 
     /// The logarithm of the predictive density at the truth, in nats, `[rows, outputs]`:
@@ -319,7 +488,7 @@ impl Predictive {
     pub fn score(&self, truth: &Truth) -> Result<Evaluation> {
         let scoring = Scoring::new(self.draws);
         let mut scorer = Scorer::new(&scoring, self.classes);
-        scorer.add(self, truth)?;
+        scorer.add(&[], self, truth)?;
         scorer.evaluation()
     }
 
@@ -394,30 +563,65 @@ fn over_draws(values: &[f32], cells: usize, cell: usize) -> impl Iterator<Item =
     values.iter().skip(cell).step_by(cells).copied()
 }
 
-/// The quantile of `1/S Σ N(m_s, v_s)` by bisection of its distribution function.
-fn mixture_quantile(means: &[f32], variances: &[f32], level: f64) -> f64 {
-    let z = normal::quantile(level);
-    let components = || {
-        let pairs = means.iter().zip(variances);
-        pairs.map(|(&mean, &variance)| (f64::from(mean), f64::from(variance).sqrt()))
-    };
-    let ends = components().map(|(mean, std)| mean + std * z);
-    // The quantile lies between the smallest and the largest of the components'.
-    let mut low = ends.clone().fold(f64::INFINITY, f64::min);
-    let mut high = ends.fold(f64::NEG_INFINITY, f64::max);
-    let cdf = |x: f64| {
-        let below = |(mean, std): (f64, f64)| match std {
-            0.0 => f64::from(u8::from(mean <= x)),
-            std => normal::cdf((x - mean) / std),
-        };
-        components().map(below).sum::<f64>() / means.len() as f64
-    };
-    for _ in 0..60 {
-        let middle = 0.5 * (low + high);
-        match cdf(middle) < level {
-            true => low = middle,
-            false => high = middle,
-        }
+/// The mixture `1/S Σ N(m_s, v_s)`; a component without variance is a step.
+pub(super) struct Components<'a> {
+    means: &'a [f64],
+    stds: Vec<f64>,
+}
+
+impl<'a> Components<'a> {
+    pub fn new(means: &'a [f64], variances: &[f64]) -> Self {
+        Self { means, stds: variances.iter().map(|variance| variance.sqrt()).collect() }
     }
-    0.5 * (low + high)
+
+    /// The distribution function and the density.
+    pub fn at(&self, x: f64) -> (f64, f64) {
+        let table = NormalTable::get();
+        let (mut below, mut density) = (0.0, 0.0);
+        for (mean, std) in self.means.iter().zip(&self.stds) {
+            if *std == 0.0 {
+                below += f64::from(u8::from(*mean <= x));
+                continue;
+            }
+            let z = (x - mean) / std;
+            // Far out the table has no digits left.
+            below += if z.abs() < 5.0 { table.cdf(z) } else { normal::cdf(z) };
+            density += normal::pdf(z) / std;
+        }
+        let draws = self.means.len() as f64;
+        (below / draws, density / draws)
+    }
+
+    fn quantile(&self, level: f64) -> f64 {
+        self.quantile_near(level, f64::NAN)
+    }
+
+    /// The quantile, sooner if a place near it is known. By Newton's steps within an interval that
+    /// shrinks, and by halving it where they lead out.
+    pub fn quantile_near(&self, level: f64, guess: f64) -> f64 {
+        let z = normal::quantile(level);
+        let ends = self.means.iter().zip(&self.stds).map(|(mean, std)| mean + std * z);
+        // The quantile lies between the smallest and the largest of the components'.
+        let mut low = ends.clone().fold(f64::INFINITY, f64::min);
+        let mut high = ends.fold(f64::NEG_INFINITY, f64::max);
+        let width = high - low;
+        let mut x = if guess > low && guess < high { guess } else { 0.5 * (low + high) };
+        for _ in 0..100 {
+            let (below, density) = self.at(x);
+            if below < level {
+                low = x;
+            } else {
+                high = x;
+            }
+            let step = (level - below) / density;
+            let next = x + step;
+            let inside = next > low && next < high;
+            let closer = if inside { next } else { 0.5 * (low + high) };
+            if (closer - x).abs() <= 1e-10 * width || high - low <= 1e-10 * width {
+                return closer;
+            }
+            x = closer;
+        }
+        x
+    }
 }

@@ -3,12 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use bayesmesh_comm::{Mesh, MeshComm, Operation, Reduce};
+use bayesmesh_comm::{Mesh, MeshComm};
+use burn::tensor::Device;
 use serde_json::{Value, json};
 
 use super::readout::Readout;
 use super::scoring::{Scorer, merge_set};
+use super::table::Table;
 use super::{Predictive, Scoring};
+use crate::calibrate::Calibration;
 use crate::checkpoint::{Checkpoint, NamedTensor};
 use crate::data::{Checksum, Dataset, Rows as _, Target as _, Truth};
 use crate::draw::Draw;
@@ -199,10 +202,37 @@ impl<P: Posterior> Predictor<P> {
         Self { place, mesh, threads, members, readout }
     }
 
-    /// The same without the noise that was estimated before.
+    /// The same without the noise that was estimated before, and without calibration.
     pub(crate) fn without_noise(mut self) -> Self {
         self.readout.noise.clear();
+        self.readout.calibration = None;
         self
+    }
+
+    /// What makes predictions as they are before calibration.
+    pub fn uncalibrated(&self) -> Self {
+        let readout = Readout { calibration: None, ..self.readout.clone() };
+        let (place, members) = (self.place.clone(), self.members.clone());
+        Self { place, mesh: self.mesh, threads: self.threads, members, readout }
+    }
+
+    /// How predictions are calibrated, if they are.
+    pub fn calibration(&self) -> Option<&Calibration> {
+        self.readout.calibration.as_ref()
+    }
+
+    /// Whether outputs are read as classes.
+    pub(crate) fn reads_classes(&self) -> bool {
+        self.readout.reading == Reading::Logits
+    }
+
+    /// Whether the network gives values without noise.
+    pub(crate) fn reads_values_alone(&self) -> bool {
+        self.readout.reading == Reading::Values
+    }
+
+    pub(crate) fn device(&self) -> Device {
+        self.members.any().parameters().device().clone()
     }
 
     /// Predicts with `draws` draws, spread over the ranks. Collective in a job.
@@ -241,36 +271,58 @@ impl<P: Posterior> Predictor<P> {
     }
 
     /// [`evaluate`](Self::evaluate) with noise that is added, intervals of other levels, and so on.
+    ///
+    /// Where predictions are calibrated, the scores are those of the calibrated ones, and
+    /// [`Evaluation::raw`] has the others. A calibration that follows series learns from each
+    /// example when its values would have become known, for which the data are predicted twice.
     pub fn evaluate_as<D>(&self, data: &D, scoring: &Scoring) -> Result<Evaluation>
     where
         D: Dataset<Input = <P::Network as Network>::Input>,
     {
-        let readout = &self.readout;
-        self.on_mesh(data, |mesh, members| readout.evaluate(mesh, members, data, scoring))
+        Ok(self.evaluate_and_tabulate(data, scoring, 0, |_, _, _| Ok(Vec::new()))?.0)
     }
 
     /// [`evaluate_as`](Self::evaluate_as) and [`tabulate`](Self::tabulate) in one pass over the
-    /// data; `row` gets the truth too.
+    /// data; `row` gets the numbers of the examples and the truth too.
     pub fn evaluate_and_tabulate<D>(
         &self,
         data: &D,
         scoring: &Scoring,
         columns: usize,
-        row: impl Fn(&Predictive, &Truth) -> Result<Vec<f64>> + Sync,
+        row: impl Fn(&[usize], &Predictive, &Truth) -> Result<Vec<f64>> + Sync,
     ) -> Result<(Evaluation, Vec<f64>)>
     where
         D: Dataset<Input = <P::Network as Network>::Input>,
     {
-        let readout = &self.readout;
+        let (readout, calibration) = (&self.readout, self.calibration());
+        let classes = self.reads_classes();
         self.on_mesh(data, |mesh, members| {
-            let mut scorer = Scorer::new(scoring, readout.reading == Reading::Logits);
+            let scorer = || Scorer::new(scoring, classes);
+            let (mut raw, mut calibrated) =
+                (scorer(), calibration.map(|calibration| scorer().calibrated(calibration)));
             let mut table = Table::new(data.len(), columns);
-            readout.visit(mesh, members, data, scoring, |rows, prediction, truth| {
-                scorer.add(prediction, truth)?;
-                table.fill(rows, row(prediction, truth)?)
-            })?;
-            scorer.merge_on(&*mesh.world)?;
-            Ok((scorer.evaluation()?, table.merged_on(mesh)?))
+            readout.visit_both(
+                mesh,
+                members,
+                data,
+                scoring,
+                |rows, prediction, before, truth| {
+                    raw.add(rows, before, truth)?;
+                    if let Some(calibrated) = &mut calibrated {
+                        calibrated.add(rows, prediction, truth)?;
+                    }
+                    table.fill(rows, row(rows, prediction, truth)?)
+                },
+            )?;
+            raw.merge_on(&*mesh.world)?;
+            let evaluation = match calibrated {
+                Some(mut calibrated) => {
+                    calibrated.merge_on(&*mesh.world)?;
+                    calibrated.evaluation()?.with_raw(raw.evaluation()?)
+                }
+                None => raw.evaluation()?,
+            };
+            Ok((evaluation, table.merged_on(mesh)?))
         })
     }
 
@@ -289,11 +341,25 @@ impl<P: Posterior> Predictor<P> {
     where
         D: Dataset<Input = <P::Network as Network>::Input>,
     {
-        let readout = &self.readout;
+        self.tabulate_with_truth(data, draws, columns, |_, prediction, _| row(prediction))
+    }
+
+    /// The same; `row` gets the numbers of the examples and the truth too.
+    pub fn tabulate_with_truth<D>(
+        &self,
+        data: &D,
+        draws: usize,
+        columns: usize,
+        row: impl Fn(&[usize], &Predictive, &Truth) -> Result<Vec<f64>> + Sync,
+    ) -> Result<Vec<f64>>
+    where
+        D: Dataset<Input = <P::Network as Network>::Input>,
+    {
+        let (readout, scoring) = (&self.readout, Scoring::new(draws));
         self.on_mesh(data, |mesh, members| {
             let mut table = Table::new(data.len(), columns);
-            readout.visit(mesh, members, data, &Scoring::new(draws), |rows, prediction, _| {
-                table.fill(rows, row(prediction)?)
+            readout.visit_both(mesh, members, data, &scoring, |rows, prediction, _, truth| {
+                table.fill(rows, row(rows, prediction, truth)?)
             })?;
             table.merged_on(mesh)
         })
@@ -315,12 +381,11 @@ impl<P: Posterior> Predictor<P> {
         D: Dataset<Input = <P::Network as Network>::Input>,
         M: MetricSet + Clone + Send + Sync,
     {
-        let readout = &self.readout;
+        let (readout, scoring) = (&self.readout, Scoring::new(draws));
         self.on_mesh(data, |mesh, members| {
             let mut own = set.clone();
             own.reset();
-            let scoring = Scoring::new(draws);
-            readout.visit(mesh, members, data, &scoring, |_, prediction, truth| {
+            readout.visit_both(mesh, members, data, &scoring, |_, prediction, _, truth| {
                 add(&mut own, prediction, truth)
             })?;
             merge_set(&mut own, &*mesh.world)?;
@@ -395,39 +460,6 @@ fn members_in(checkpoint: &Checkpoint) -> usize {
     let index = |name: &str| name.strip_prefix("member.")?.split('.').next()?.parse().ok();
     let indices = checkpoint.parameters.iter().filter_map(|tensor| index(&tensor.name));
     indices.max().map_or(1, |last: usize| last + 1)
-}
-
-/// Numbers of every example, which each rank fills in for its own and leaves zero for the others.
-struct Table {
-    columns: usize,
-    cells: Vec<f64>,
-}
-
-impl Table {
-    fn new(rows: usize, columns: usize) -> Self {
-        Self { columns, cells: vec![0.0; rows * columns] }
-    }
-
-    fn fill(&mut self, rows: &[usize], values: Vec<f64>) -> Result<()> {
-        let columns = self.columns;
-        if values.len() != rows.len() * columns {
-            return Err(Error::Mismatch(format!(
-                "{} numbers for {} examples; a row of the table has {columns}",
-                values.len(),
-                rows.len()
-            )));
-        }
-        for (i, row) in rows.iter().enumerate() {
-            let values = &values[i * columns..][..columns];
-            self.cells[row * columns..][..columns].copy_from_slice(values);
-        }
-        Ok(())
-    }
-
-    fn merged_on(mut self, mesh: &MeshComm) -> Result<Vec<f64>> {
-        mesh.world.all_reduce_f64(&mut self.cells, Operation::Sum, Reduce::Reproducible)?;
-        Ok(self.cells)
-    }
 }
 
 /// Squared errors beyond the predicted variance.

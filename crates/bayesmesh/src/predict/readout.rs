@@ -9,6 +9,7 @@ use burn::tensor::activation::softmax;
 use serde_json::Value;
 
 use super::{Predictive, Scorer, Scoring, Standardize};
+use crate::calibrate::Calibration;
 use crate::data::{Dataset, Rows, Target, Truth};
 use crate::draw::Draw;
 use crate::error::{Error, Result};
@@ -32,16 +33,19 @@ pub(crate) struct Readout {
     /// Deviation of noise that the loss says nothing of, for each output, in the units of the user;
     /// none where it is empty.
     pub noise: Vec<f64>,
+    /// How predictions are calibrated.
+    pub calibration: Option<Calibration>,
 }
 
 /// What the metadata of a checkpoint call the parts of a readout.
 const READING: &str = "bayesmesh.reading";
 const SCALE: &str = "bayesmesh.target_scale";
 const NOISE: &str = "bayesmesh.noise";
+const CALIBRATION: &str = "bayesmesh.calibration";
 
 impl Readout {
     pub fn new(reading: Reading, seed: u64, chunk: usize) -> Self {
-        Self { reading, seed, chunk, scale: None, noise: Vec::new() }
+        Self { reading, seed, chunk, scale: None, noise: Vec::new(), calibration: None }
     }
 
     /// What a checkpoint must say for predictions to be made from it elsewhere.
@@ -59,6 +63,10 @@ impl Readout {
         if !self.noise.is_empty() {
             notes.insert(NOISE.to_owned(), Value::from(self.noise.clone()).to_string());
         }
+        match &self.calibration {
+            Some(calibration) => notes.insert(CALIBRATION.to_owned(), calibration.to_text()),
+            None => notes.remove(CALIBRATION),
+        };
     }
 
     /// What [`write`](Self::write) wrote; nothing where it did not.
@@ -82,7 +90,7 @@ impl Readout {
         Ok(Some(readout))
     }
 
-    /// Takes the scale and the noise that a checkpoint has.
+    /// Takes the scale, the noise and the calibration that a checkpoint has.
     pub fn read_units(&mut self, notes: &BTreeMap<String, String>) -> Result<()> {
         if let Some(text) = notes.get(SCALE) {
             self.scale = Some(Standardize::from_text(text)?);
@@ -94,12 +102,31 @@ impl Readout {
             let wrong = || Error::Mismatch(format!("noise of `{text}` is not a list of numbers"));
             self.noise = noise.ok_or_else(wrong)?;
         }
+        if let Some(text) = notes.get(CALIBRATION) {
+            self.calibration = Some(Calibration::from_text(text)?);
+        }
         Ok(())
+    }
+
+    /// [`predict_raw`](Self::predict_raw), calibrated. Collective.
+    pub fn predict<P: Posterior>(
+        &self,
+        samples: &dyn Communicator,
+        members: &Members<P>,
+        input: &<P::Network as Network>::Input,
+        first_row: usize,
+        draws: usize,
+    ) -> Result<Predictive> {
+        let prediction = self.predict_raw(samples, members, input, first_row, draws)?;
+        match &self.calibration {
+            Some(calibration) => calibration.apply(prediction),
+            None => Ok(prediction),
+        }
     }
 
     /// Predicts with `draws` draws spread over the ranks of `samples`; the same result on all.
     /// Collective.
-    pub fn predict<P: Posterior>(
+    pub fn predict_raw<P: Posterior>(
         &self,
         samples: &dyn Communicator,
         members: &Members<P>,
@@ -164,8 +191,8 @@ impl Readout {
         }
     }
 
-    /// Predicts a data set chunk by chunk and hands each prediction with its truth to `visit`. Rows
-    /// are spread over the data axis and draws over the sample axis; a prediction then has all its
+    /// Predicts a data set chunk by chunk and hands each prediction, as it is before calibration,
+    /// with its truth to `visit`. Rows are spread over the data axis and draws over the sample axis; a prediction then has all its
     /// draws, and the ranks that made it together divide its rows. So **each row is visited once,
     /// by one rank**, and whatever adds over rows is summed over the whole world. Collective.
     pub fn visit<P, D>(
@@ -186,7 +213,7 @@ impl Readout {
         for rows in rows.chunks(scoring.chunk.unwrap_or(self.chunk).max(1)) {
             let (input, target) = data.batch(rows, &device)?;
             let samples = &*mesh.samples;
-            let prediction = self.predict(samples, members, &input, rows[0], scoring.draws)?;
+            let prediction = self.predict_raw(samples, members, &input, rows[0], scoring.draws)?;
             let own = share(rows.len(), samples.size(), samples.rank());
             if !own.is_empty() {
                 let truth = self.truth(target.truth(), rows.len(), own.clone())?;
@@ -211,8 +238,8 @@ impl Readout {
         })
     }
 
-    /// Scores predictions on labelled data, averaged over **all** draws before they are scored; the
-    /// same result on all ranks. Collective.
+    /// Scores predictions as they are before calibration on labelled data, averaged over **all**
+    /// draws before they are scored; the same result on all ranks. Collective.
     pub fn evaluate<P, D>(
         &self,
         mesh: &MeshComm,
@@ -225,8 +252,8 @@ impl Readout {
         D: Dataset<Input = <P::Network as Network>::Input>,
     {
         let mut scorer = Scorer::new(scoring, self.reading == Reading::Logits);
-        self.visit(mesh, members, data, scoring, |_, prediction, truth| {
-            scorer.add(prediction, truth)
+        self.visit(mesh, members, data, scoring, |rows, prediction, truth| {
+            scorer.add(rows, prediction, truth)
         })?;
         scorer.merge_on(&*mesh.world)?;
         scorer.evaluation()

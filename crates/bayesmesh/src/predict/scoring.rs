@@ -1,8 +1,11 @@
 //! From predictions and their truth to scores.
 
+use std::sync::Arc;
+
 use bayesmesh_comm::{Communicator, Operation, Reduce};
 
 use super::Predictive;
+use crate::calibrate::Calibration;
 use crate::data::Truth;
 use crate::error::{Error, Result};
 use crate::metrics::{
@@ -25,13 +28,16 @@ pub struct Scoring {
     pub levels: Vec<f64>,
     /// Rows that are predicted at a time; by default as many as a batch of the training has.
     pub chunk: Option<usize>,
+    /// The group of each example, if coverage is counted by groups.
+    pub groups: Arc<[usize]>,
 }
 
 impl Scoring {
     /// With so many draws and all standard errors; intervals at 0.5, 0.8, 0.9 and 0.95.
     pub fn new(draws: usize) -> Self {
         let levels = Coverage::LEVELS.to_vec();
-        Self { draws, se_draws: true, noise: Vec::new(), levels, chunk: None }
+        let groups = Arc::new([]);
+        Self { draws, se_draws: true, noise: Vec::new(), levels, chunk: None, groups }
     }
 
     /// Without standard errors over draws, as scores on validation data during training are.
@@ -46,6 +52,7 @@ impl Scoring {
 pub(crate) struct Scorer<'a> {
     scoring: &'a Scoring,
     classes: bool,
+    calibration: Option<&'a Calibration>,
     /// Nothing before the first prediction, which says how many outputs there are.
     set: Option<Set>,
 }
@@ -56,7 +63,12 @@ enum Set {
 }
 
 impl Set {
-    fn new(scoring: &Scoring, classes: bool, outputs: usize) -> Result<Self> {
+    fn new(
+        scoring: &Scoring,
+        classes: bool,
+        calibration: Option<&Calibration>,
+        outputs: usize,
+    ) -> Result<Self> {
         fn jackknife<M: MetricSet + Clone>(scoring: &Scoring, set: M) -> Jackknife<M> {
             match scoring.se_draws {
                 true => Jackknife::new(scoring.draws, || set.clone()),
@@ -64,10 +76,17 @@ impl Set {
             }
         }
         if classes {
-            let set = ClassificationScores::new(outputs);
+            let mut set = ClassificationScores::new(outputs);
+            if let Some(sets) = calibration.and_then(Calibration::of_classes) {
+                set = set.with_sets(sets, &scoring.levels);
+            }
             return Ok(Self::Classification(jackknife(scoring, set)));
         }
-        let set = RegressionScores::new(outputs, scoring.draws).with_levels(&scoring.levels)?;
+        let spreads = calibration.and_then(Calibration::of_values).map(|values| values.spreads());
+        let groups = scoring.groups.iter().max().map_or(0, |last| last + 1);
+        let set = RegressionScores::new(outputs, scoring.draws)
+            .with_levels(&scoring.levels)?
+            .with_strata(groups, &spreads.unwrap_or_default());
         Ok(Self::Regression(jackknife(scoring, set)))
     }
 
@@ -89,11 +108,16 @@ impl Set {
 impl<'a> Scorer<'a> {
     /// For predictions of classes or of values.
     pub fn new(scoring: &'a Scoring, classes: bool) -> Self {
-        Self { scoring, classes, set: None }
+        Self { scoring, classes, calibration: None, set: None }
     }
 
-    /// Adds a prediction and its truth.
-    pub fn add(&mut self, prediction: &Predictive, truth: &Truth) -> Result<()> {
+    /// For predictions that are calibrated so.
+    pub fn calibrated(self, calibration: &'a Calibration) -> Self {
+        Self { calibration: Some(calibration), ..self }
+    }
+
+    /// Adds a prediction of these examples and its truth.
+    pub fn add(&mut self, rows: &[usize], prediction: &Predictive, truth: &Truth) -> Result<()> {
         let noisy;
         let prediction = match self.scoring.noise.is_empty() {
             true => prediction,
@@ -105,14 +129,16 @@ impl<'a> Scorer<'a> {
         let outputs = prediction.outputs();
         let set = match &mut self.set {
             Some(set) => set,
-            none => none.insert(Set::new(self.scoring, self.classes, outputs)?),
+            none => none.insert(Set::new(self.scoring, self.classes, self.calibration, outputs)?),
         };
         match (set, truth) {
             (Set::Classification(set), Truth::Labels(labels)) => {
                 set.add(prediction.values(), labels)?;
             }
             (Set::Regression(set), Truth::Values(values)) => {
-                set.add(&prediction.mixtures(values)?)?;
+                let groups = rows.iter().map_while(|row| self.scoring.groups.get(*row).copied());
+                let groups: Vec<usize> = groups.collect();
+                set.add(&prediction.mixtures(values)?.in_groups(&groups))?;
             }
             (set, truth) => {
                 let [read, found] = match (set, truth) {
@@ -135,7 +161,12 @@ impl<'a> Scorer<'a> {
         world.all_reduce_u64(&mut known, Operation::Max)?;
         let set = match &mut self.set {
             Some(set) => set,
-            none => none.insert(Set::new(self.scoring, self.classes, known[0] as usize)?),
+            none => none.insert(Set::new(
+                self.scoring,
+                self.classes,
+                self.calibration,
+                known[0] as usize,
+            )?),
         };
         merge_set(set.metrics(), world)
     }

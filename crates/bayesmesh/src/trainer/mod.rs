@@ -244,7 +244,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     fn restore_owned(&mut self, checkpoint: Checkpoint, path: &Path) -> Result<()> {
         // The units are those of the checkpoint; a scale that was given by hand stays if it has
         // none.
-        let mut readout = Readout { noise: Vec::new(), ..self.readout.clone() };
+        let mut readout = Readout { noise: Vec::new(), calibration: None, ..self.readout.clone() };
         readout.read_units(&checkpoint.metadata)?;
         self.state.restore(checkpoint, path, Some(self.settings.optimizer))?;
         self.readout = readout;
@@ -312,6 +312,9 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
                  from the beginning of the run; to go on, ask for more"
             )));
         }
+        // What was learned of other weights.
+        self.readout.calibration = None;
+        self.readout.write(&mut self.state.notes);
         let device = self.posterior().parameters().device().clone();
         let feeds = Feeds::new(&self.place, &plan, train, &device, step)?;
         let (mesh, threads) = (self.settings.mesh, self.settings.threads_per_rank());

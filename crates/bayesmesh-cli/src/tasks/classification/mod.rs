@@ -7,17 +7,18 @@ mod report;
 use std::sync::Arc;
 
 use anyhow::Result;
+use bayesmesh::calibrate::ClassCalibration;
 use bayesmesh::loss::{ClassLoss, Loss};
 use bayesmesh::metrics::{
     ClassificationScores, MetricError, MetricSet as _, ReliabilityRow, Score, auroc,
 };
-use bayesmesh::{Network, Scoring};
+use bayesmesh::{Calibration, Evaluation, Network, Scoring};
 use bayesmesh_report::Report;
 use bayesmesh_schema::Kinds;
 use burn::tensor::{Int, Tensor};
 use serde_json::{Map, Value, json};
 
-use super::{Assessment, Task, TaskInfo, Validation, ValidationColumn, find};
+use super::{Assessment, RAW, Task, TaskInfo, Validation, ValidationColumn, find, with_raw};
 use crate::args;
 use crate::commands::TrainedRun;
 use crate::recipe::Recipe;
@@ -52,6 +53,12 @@ pub struct ClassificationAssessment {
     pub predictions: Predictions,
     /// Confidence and accuracy, in 15 bins of the confidence.
     pub reliability: Vec<ReliabilityRow>,
+    /// The same before calibration, where there was one.
+    pub reliability_raw: Option<Vec<ReliabilityRow>>,
+    /// How predictions are calibrated, and sets of classes are made.
+    pub sets: Option<ClassCalibration>,
+    /// Levels of the sets.
+    pub levels: Vec<f64>,
     /// How many examples of a class, the first index, are taken for which.
     pub confusion: Vec<Vec<usize>>,
     /// Draws of each prediction.
@@ -108,6 +115,26 @@ fn scores_of(predictions: &Predictions) -> Result<ClassificationScores, MetricEr
     Ok(scores)
 }
 
+/// The mean of a number of each example, with its standard error over them.
+fn mean_score(values: &[f64]) -> Score {
+    let (count, centre) = (values.len() as f64, mean(values));
+    let squares: f64 = values.iter().map(|value| (value - centre).powi(2)).sum();
+    let se_examples = (squares / (count - 1.0) / count).sqrt();
+    Score { se_examples, ..Score::new("", centre) }
+}
+
+/// The area under the curve of two groups, with its standard error over examples (Hanley and
+/// McNeil, 1982).
+pub fn auroc_score(positive: &[f64], negative: &[f64]) -> Result<Score, MetricError> {
+    let area = auroc(positive, negative)?;
+    let (p, n) = (positive.len() as f64, negative.len() as f64);
+    let (q1, q2) = (area / (2.0 - area), 2.0 * area * area / (1.0 + area));
+    let own = area * (1.0 - area);
+    let variance =
+        (own + (p - 1.0) * (q1 - area * area) + (n - 1.0) * (q2 - area * area)) / (p * n);
+    Ok(Score { se_examples: variance.max(0.0).sqrt(), ..Score::new("", area) })
+}
+
 /// The mean of some numbers.
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
@@ -133,8 +160,9 @@ impl Task for Classification {
         &self,
         trained: &Trained<'_, U, N>,
     ) -> Result<ClassificationAssessment> {
-        let Trained { case, trainer, draws, .. } = *trained;
-        let scoring = Scoring { chunk: Some(CHUNK), ..Scoring::new(draws) };
+        let Trained { case, recipe, trainer, draws } = *trained;
+        let levels = recipe.evaluate.levels.clone();
+        let scoring = Scoring { chunk: Some(CHUNK), levels, ..Scoring::new(draws) };
         let classes = self.classes.len();
         let (evaluation, predictions) =
             Predictions::scored::<U, N>(trainer, case.test(), classes, &scoring)?;
@@ -142,19 +170,29 @@ impl Task for Classification {
         for example in 0..predictions.len() {
             confusion[predictions.labels[example]][predictions.top(example).0] += 1;
         }
+        let raw = evaluation.raw().unwrap_or(&evaluation);
         let mut scores = evaluation.scores().to_vec();
-        scores.push(Score::new("entropy", mean(&predictions.entropy)));
-        scores.push(Score::new("mutual_information", mean(&predictions.mutual_information)));
-        let entropies = |right: bool| -> Vec<f64> {
-            let examples = (0..predictions.len()).filter(|&e| predictions.is_right(e) == right);
-            examples.map(|example| predictions.entropy[example]).collect()
-        };
-        scores.push(Score::new("error_auroc", auroc(&entropies(false), &entropies(true))?));
+        scores.push(predictions.score("entropy", |entropy, _| Ok(mean_score(entropy)))?);
+        let mutual = predictions.score("mutual_information", |_, mutual| Ok(mean_score(mutual)))?;
+        scores.push(mutual);
+        let right: Vec<bool> = (0..predictions.len()).map(|e| predictions.is_right(e)).collect();
+        scores.push(predictions.score("error_auroc", |entropy, _| {
+            let those = |wanted: bool| -> Vec<f64> {
+                let examples = entropy.iter().zip(&right);
+                examples.filter(|(_, right)| **right == wanted).map(|(nats, _)| *nats).collect()
+            };
+            Ok(auroc_score(&those(false), &those(true))?)
+        })?);
+        let scores = with_raw(scores, raw.scores().to_vec());
         let found = evaluation.classification().expect("a classification has classes");
+        let before = evaluation.raw().and_then(Evaluation::classification);
         Ok(ClassificationAssessment {
             scores,
             classes: Arc::clone(&self.classes),
             reliability: found.reliability.clone(),
+            reliability_raw: before.map(|before| before.reliability.clone()),
+            sets: trainer.calibration().and_then(Calibration::of_classes).cloned(),
+            levels: recipe.evaluate.levels.clone(),
             confusion,
             predictions,
             draws,
@@ -196,6 +234,17 @@ impl ClassificationAssessment {
     /// The most important scores for a terminal, with rows for other examples.
     pub fn table(&self, others: Vec<Vec<String>>) -> String {
         let mut rows = vec![self.all().row(format!("all {}", self.predictions.len()))];
+        if self.sets.is_some() {
+            let raw = |name: &str, unit: f64, digits: usize| {
+                format!("{:.digits$}", unit * self.score(&format!("{name}{RAW}")))
+            };
+            rows.push(vec![
+                "before calibration".to_owned(),
+                raw("accuracy", 100.0, 1),
+                raw("nll", 1.0, 3),
+                raw("ece", 100.0, 1),
+            ]);
+        }
         rows.extend(others);
         let test = format!("test {}", self.examples);
         let header = [&test, "accuracy (%)", "NLL", "ECE (%)", "entropy (nats)", "AUROC"];
@@ -228,7 +277,9 @@ impl Assessment for ClassificationAssessment {
             value[self.examples] = json!(row.count);
             value
         });
+        let temperature = self.sets.as_ref().map(ClassCalibration::temperature);
         Map::from_iter([
+            ("temperature".to_owned(), json!(temperature)),
             (self.examples.to_owned(), json!(self.predictions.len())),
             ("class_accuracy".to_owned(), Value::Object(accuracy)),
             ("reliability".to_owned(), reliability.collect()),

@@ -9,7 +9,7 @@ use crate::args;
 use crate::commands::TrainedRun;
 use crate::exit::Usage;
 use crate::say::{self, say};
-use crate::table_file::{self, TableFile, npy};
+use crate::table_file::{self, Column, TableFile, npy, number_columns, parquet};
 use crate::tasks::rows_asked_for;
 use crate::use_cases::{InputOf, UseCase};
 
@@ -34,6 +34,7 @@ where
     let bytes = match format {
         TableFile::Csv => task.csv(&predictions, U::EXAMPLE),
         TableFile::Npy => task.numbers(&predictions, U::EXAMPLE),
+        TableFile::Parquet => task.parquet(&predictions, U::EXAMPLE)?,
     };
     if run.job.leads() {
         table_file::write(out, &bytes)?;
@@ -89,5 +90,24 @@ impl Classification {
             values.extend(predictions.row(example));
         }
         npy(&[predictions.len(), self.columns(name).len()], &values)
+    }
+
+    /// The columns of the text, numbers unrounded.
+    fn parquet(&self, predictions: &Predictions, name: &str) -> Result<Vec<u8>> {
+        let examples = 0..predictions.len();
+        let nats = |values: &[f64]| Column::Number(values.iter().map(|&h| h as f32).collect());
+        let class = |class: usize| self.classes[class].clone();
+        let names = self.columns(name);
+        let first = [
+            Column::Integer(examples.clone().map(|example| example as i64).collect()),
+            Column::Text(predictions.labels.iter().map(|&label| class(label)).collect()),
+            Column::Text(examples.map(|example| class(predictions.top(example).0)).collect()),
+            nats(&predictions.entropy),
+            nats(&predictions.mutual_information),
+        ];
+        let (others, classes) = names.split_at(first.len());
+        let mut columns: Vec<_> = others.iter().cloned().zip(first).collect();
+        columns.extend(number_columns(classes, predictions.probabilities()));
+        parquet(&columns)
     }
 }

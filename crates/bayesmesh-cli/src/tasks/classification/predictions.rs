@@ -1,6 +1,8 @@
 //! What a network says of many examples.
 
+use bayesmesh::comm::share;
 use bayesmesh::data::Truth;
+use bayesmesh::metrics::{DRAW_GROUPS, Score, jackknife_error};
 use bayesmesh::{Dataset as _, Error, Evaluation, Network, Predictive, Result, Scoring};
 
 use super::Classification;
@@ -22,6 +24,17 @@ pub struct Predictions {
     pub entropy: Vec<f64>,
     /// The part of it that comes from draws that disagree.
     pub mutual_information: Vec<f64>,
+    /// Entropy and mutual information without each group of draws in turn; nothing where standard
+    /// errors over draws are not asked for.
+    without: Vec<[Vec<f64>; 2]>,
+}
+
+/// Groups of draws that are left out in turn.
+fn groups_of(scoring: &Scoring) -> usize {
+    match scoring.se_draws && scoring.draws >= 3 {
+        true => scoring.draws.min(DRAW_GROUPS),
+        false => 0,
+    }
 }
 
 impl Predictions {
@@ -51,21 +64,32 @@ impl Predictions {
         U: UseCase<Task = Classification>,
         N: Network<Input = InputOf<U>> + 'static,
     {
-        // Of each example, probabilities, label, entropy and mutual information.
-        let columns = classes + 3;
+        // Of each example, probabilities, label, entropy and mutual information, and the last two
+        // without each group of draws.
+        let groups = groups_of(scoring);
+        let columns = classes + 3 + 2 * groups;
         let progress = Counter::new(examples.len(), U::EXAMPLES);
-        let row = |found: &Predictive, truth: &Truth| {
+        let row = |_: &[usize], found: &Predictive, truth: &Truth| {
             progress.add(found.rows());
             let Truth::Labels(labels) = truth else {
                 return Err(Error::Data("a classification needs labels, not values".to_owned()));
             };
             let (mean, entropy) = (found.mean(), found.entropy()?);
             let mutual = found.mutual_information()?;
-            let rows = mean.chunks_exact(classes).enumerate().flat_map(|(row, probabilities)| {
-                let last = [labels[row] as f64, entropy[row], mutual[row]];
-                probabilities.iter().map(|&p| f64::from(p)).chain(last)
-            });
-            Ok(rows.collect())
+            let without: Result<Vec<[Vec<f64>; 2]>> = (0..groups)
+                .map(|group| {
+                    let rest = found.without_draws(share(found.draws(), groups, group));
+                    Ok([rest.entropy()?, rest.mutual_information()?])
+                })
+                .collect();
+            let without = without?;
+            let mut numbers = Vec::with_capacity(columns * found.rows());
+            for (row, probabilities) in mean.chunks_exact(classes).enumerate() {
+                numbers.extend(probabilities.iter().map(|&p| f64::from(p)));
+                numbers.extend([labels[row] as f64, entropy[row], mutual[row]]);
+                numbers.extend(without.iter().flat_map(|nats| [nats[0][row], nats[1][row]]));
+            }
+            Ok(numbers)
         };
         let (evaluation, cells) =
             trainer.predictor().evaluate_and_tabulate(examples, scoring, columns, row)?;
@@ -76,6 +100,12 @@ impl Predictions {
             labels: rows().map(|row| row[classes] as usize).collect(),
             entropy: rows().map(|row| row[classes + 1]).collect(),
             mutual_information: rows().map(|row| row[classes + 2]).collect(),
+            without: (0..groups)
+                .map(|group| {
+                    let place = classes + 3 + 2 * group;
+                    [0, 1].map(|which| rows().map(|row| row[place + which]).collect())
+                })
+                .collect(),
         };
         Ok((evaluation, predictions))
     }
@@ -132,6 +162,17 @@ impl Predictions {
             labels: self.labels[..count].to_vec(),
             entropy: self.entropy[..count].to_vec(),
             mutual_information: self.mutual_information[..count].to_vec(),
+            without: Vec::new(),
         }
+    }
+
+    /// A score made of entropies and mutual informations, with its standard error over draws: from
+    /// what it is without each group of them.
+    pub fn score(&self, name: &str, of: impl Fn(&[f64], &[f64]) -> Result<Score>) -> Result<Score> {
+        let score = of(&self.entropy, &self.mutual_information)?;
+        let without: Result<Vec<f64>> =
+            self.without.iter().map(|[entropy, mutual]| Ok(of(entropy, mutual)?.value)).collect();
+        let se_draws = jackknife_error(&without?);
+        Ok(Score { name: name.to_owned(), se_draws, ..score })
     }
 }

@@ -1,27 +1,32 @@
 //! Values: how far off they are, and whether their intervals hold what they promise.
 
+mod joint;
 mod predict;
 mod report;
 
 use std::sync::Arc;
 
 use anyhow::Result;
+use bayesmesh::calibrate::Method;
 use bayesmesh::loss::{Loss, Reading, ValueLoss};
-use bayesmesh::metrics::{Score, percent};
-use bayesmesh::{Network, Predictive, Scoring};
+use bayesmesh::metrics::{CoverageRow, Score, Stratum, percent};
+use bayesmesh::{Calibration, Dataset as _, Evaluation, Network, Scoring};
 use bayesmesh_report::{Report, format_number};
 use bayesmesh_schema::Kinds;
 use burn::tensor::Tensor;
 use serde_json::{Map, Value, json};
 
-use super::{Assessment, Task, TaskInfo, Validation, ValidationColumn, find, rows_at_a_time};
+use super::{
+    Assessment, RAW, Task, TaskInfo, Validation, ValidationColumn, find, rows_at_a_time, with_raw,
+};
 use crate::args;
 use crate::commands::TrainedRun;
 use crate::recipe::Recipe;
 use crate::say;
 use crate::use_cases::{InputOf, Reported, Trained, UseCase};
 
-pub use predict::{quantile_columns, quantile_levels, tabulate};
+use joint::Joint;
+pub use predict::{Columns, paths, paths_asked_for};
 pub use report::{Outputs, calibration, headline, scores, training};
 
 const INFO: &TaskInfo = &TaskInfo {
@@ -57,10 +62,26 @@ pub struct RegressionAssessment {
     pub noise: Vec<f64>,
     /// Nominal and observed coverage of central intervals.
     pub calibration: Vec<(f64, f64)>,
+    /// The same before calibration, where there was one.
+    pub calibration_raw: Option<Vec<(f64, f64)>>,
     /// The histogram of the probability integral transform.
     pub pit: Vec<f64>,
+    /// The same before calibration, where there was one.
+    pub pit_raw: Option<Vec<f64>>,
     /// RMSE and mean predicted deviation of each output, in the unit.
     pub by_output: Vec<(f64, f64)>,
+    /// Coverage of each output.
+    pub coverage_by_output: Vec<Stratum>,
+    /// Coverage of predictions from narrow to wide.
+    pub coverage_by_spread: Vec<Stratum>,
+    /// Deviations that divide them, in the unit.
+    pub spreads: Vec<f64>,
+    /// Coverage of groups of examples.
+    pub coverage_by_group: Vec<Stratum>,
+    /// What they are groups by, and their names.
+    pub groups: Option<(&'static str, Vec<String>)>,
+    /// How predictions are calibrated, and on how many examples.
+    pub method: Option<(Method, usize)>,
     /// The level of the interval that is shown first.
     pub level: f64,
     /// Draws of each prediction.
@@ -145,53 +166,62 @@ impl Task for Regression {
     ) -> Result<RegressionAssessment> {
         let Trained { case, recipe, trainer, draws } = *trained;
         let predictor = trainer.predictor();
-        let noise = match trainer.loss().leaves_noise_open() {
-            // What was learned from is better known than it should be; still better than no noise.
-            true => predictor.estimate_noise(case.valid().unwrap_or(case.train()), draws)?,
-            false => Vec::new(),
-        };
         let outputs = U::shape(&recipe.section("data")?).outputs;
         let levels = recipe.evaluate.levels.clone();
         let level = levels.iter().copied().find(|level| *level == 0.9);
         let level = level.or(levels.last().copied()).unwrap_or(0.9);
+        let groups = case.groups();
         let scoring = Scoring {
             levels,
-            noise: noise.clone(),
             chunk: Some(rows_at_a_time(CHUNK, outputs, draws)),
+            groups: groups.iter().flat_map(|groups| &groups.of).copied().collect(),
             ..Scoring::new(draws)
         };
-        let evaluation = predictor.evaluate_as(case.test(), &scoring)?;
+        let joint = Joint::new(case.test().len(), outputs, trainer.settings().seed);
+        let (evaluation, cells) = predictor.evaluate_and_tabulate(
+            case.test(),
+            &scoring,
+            joint.columns(),
+            |rows, prediction, truth| joint.row(rows, prediction, truth),
+        )?;
+        let raw = evaluation.raw().unwrap_or(&evaluation);
+        let mut scores = with_raw(self.scores(&evaluation), self.scores(raw));
+        // Calibration changes no mean.
+        let unchanged = ["rmse", "mae", "bias"].map(|name| format!("{name}{}{RAW}", self.suffix()));
+        scores.retain(|score| !unchanged.contains(&score.name));
+        scores.extend(joint.scores(&cells, &self.suffix(), self.scale));
         let found = evaluation.regression().expect("a regression has values");
-        let suffix = self.suffix();
-        let with_unit =
-            |score: &Score| score.in_unit(format!("{}{suffix}", score.name), self.scale);
-        let mut scores: Vec<Score> =
-            [&found.rmse, &found.mae, &found.bias, &found.crps, &found.mean_std]
-                .map(with_unit)
-                .into();
-        // A density for each unit is smaller than one for each number of the network.
-        scores.push(Score {
-            name: format!("nll{suffix}"),
-            value: found.nll.value + self.scale.ln(),
-            ..found.nll.clone()
-        });
-        scores.extend(evaluation.iter().filter(|s| s.name.starts_with("coverage_")).cloned());
-        scores.push(found.mace.clone());
+        let before = raw.regression().expect("a regression has values");
         let by_output = found.by_output.iter();
         let by_output: Vec<(f64, f64)> =
             by_output.map(|row| (self.scale * row.rmse, self.scale * row.mean_std)).collect();
+        let points = |rows: &[CoverageRow]| {
+            rows.iter().map(|row| (row.nominal, row.observed)).collect::<Vec<_>>()
+        };
+        let spreads = trainer.calibration().and_then(Calibration::of_values);
+        let spreads = spreads.map(|values| values.spreads()).unwrap_or_default();
         Ok(RegressionAssessment {
             scores,
-            calibration: found.calibration.iter().map(|row| (row.nominal, row.observed)).collect(),
+            calibration: points(&found.calibration),
+            calibration_raw: evaluation.raw().map(|_| points(&before.calibration)),
             pit: found.pit.clone(),
-            noise: match noise.is_empty() {
-                true => vec![0.0; by_output.len()],
-                false => noise.iter().map(|std| self.scale * std).collect(),
+            pit_raw: evaluation.raw().map(|_| before.pit.clone()),
+            noise: match trainer.noise() {
+                [] => vec![0.0; by_output.len()],
+                noise => noise.iter().map(|std| self.scale * std).collect(),
             },
             by_output,
+            coverage_by_output: found.coverage_by_output.clone(),
+            coverage_by_spread: found.coverage_by_spread.clone(),
+            spreads: spreads.iter().map(|end| self.scale * end).collect(),
+            coverage_by_group: found.coverage_by_group.clone(),
+            groups: groups.map(|groups| (groups.by, groups.names)),
+            method: trainer
+                .calibration()
+                .map(|calibration| (calibration.method(), calibration.examples())),
             level,
             draws,
-            suffix,
+            suffix: self.suffix(),
         })
     }
 
@@ -214,6 +244,29 @@ impl Task for Regression {
 }
 
 impl Regression {
+    /// The scores of an evaluation, in the unit.
+    fn scores(&self, evaluation: &Evaluation) -> Vec<Score> {
+        let found = evaluation.regression().expect("a regression has values");
+        let suffix = self.suffix();
+        let with_unit =
+            |score: &Score| score.in_unit(format!("{}{suffix}", score.name), self.scale);
+        let mut scores: Vec<Score> =
+            [&found.rmse, &found.mae, &found.bias, &found.crps, &found.mean_std]
+                .map(with_unit)
+                .into();
+        // A density for each unit is smaller than one for each number of the network.
+        scores.push(Score {
+            name: format!("nll{suffix}"),
+            value: found.nll.value + self.scale.ln(),
+            ..found.nll.clone()
+        });
+        let coverage =
+            |score: &&Score| ["coverage_", "band_"].iter().any(|name| score.name.starts_with(name));
+        scores.extend(evaluation.iter().filter(coverage).cloned());
+        scores.push(found.mace.clone());
+        scores
+    }
+
     /// The most important scores for a terminal, beside the RMSE of what costs nothing.
     pub fn table_with(
         &self,
@@ -222,25 +275,26 @@ impl Regression {
         baselines: &[(&str, f64)],
     ) -> String {
         let number = |name: &str| self.shown(assessment.in_unit(name));
+        let share = |share: f64| format!("{:.1}", 100.0 * share);
         let mut rows = vec![vec![
             name.to_owned(),
             number("rmse"),
             number("mae"),
             number("crps"),
-            format!("{:.1}", 100.0 * assessment.covered()),
+            share(assessment.covered()),
         ]];
+        if assessment.method.is_some() {
+            let crps = self.shown(assessment.score(&assessment.raw_name("crps")));
+            let before = assessment.covered_before();
+            let same = |name| number(name);
+            let name = "before calibration".to_owned();
+            rows.push(vec![name, same("rmse"), same("mae"), crps, share(before)]);
+        }
         let baseline = |(name, rmse): &(&str, f64)| vec![(*name).to_owned(), self.shown(*rmse)];
         rows.extend(baselines.iter().map(baseline));
         let [rmse, mae, crps] = ["RMSE", "MAE", "CRPS"].map(|name| self.label(name));
         let covers = format!("{} % covers (%)", percent(assessment.level));
         say::table(&["test part", &rmse, &mae, &crps, &covers], &rows)
-    }
-
-    /// Mean and deviation of a prediction in the unit.
-    pub fn mean_and_std(&self, prediction: &Predictive) -> (Vec<f32>, Vec<f32>) {
-        let mean = prediction.mean().iter().map(|&z| self.value(z) as f32).collect();
-        let std = prediction.std().iter().map(|&z| self.spread(z) as f32).collect();
-        (mean, std)
     }
 }
 
@@ -254,6 +308,16 @@ impl RegressionAssessment {
     pub fn covered(&self) -> f64 {
         find(&self.scores, &format!("coverage_{}", percent(self.level)))
     }
+
+    /// The same before calibration.
+    pub fn covered_before(&self) -> f64 {
+        find(&self.scores, &format!("coverage_{}{RAW}", percent(self.level)))
+    }
+
+    /// The name of a score in the unit, before calibration.
+    pub fn raw_name(&self, name: &str) -> String {
+        format!("{name}{}{RAW}", self.suffix)
+    }
 }
 
 impl Assessment for RegressionAssessment {
@@ -262,6 +326,41 @@ impl Assessment for RegressionAssessment {
     }
 
     fn details(&self) -> Map<String, Value> {
-        Map::from_iter([(format!("noise{}", self.suffix), json!(self.noise))])
+        let strata = |strata: &[Stratum]| -> Value {
+            let level = |row: &CoverageRow| {
+                (format!("coverage_{}", percent(row.nominal)), json!(row.observed))
+            };
+            let row = |stratum: &Stratum| {
+                let coverage = stratum.coverage.iter().map(level);
+                coverage.chain([("values".to_owned(), json!(stratum.count))]).collect::<Map<_, _>>()
+            };
+            strata.iter().map(row).collect()
+        };
+        let (by, names) = self.groups.clone().unzip();
+        Map::from_iter([
+            (format!("noise{}", self.suffix), json!(self.noise)),
+            (
+                "calibration".to_owned(),
+                json!(self.method.map(|(method, examples)| {
+                    json!({ "method": method, "examples": examples })
+                })),
+            ),
+            ("pit".to_owned(), json!(self.pit)),
+            ("pit_raw".to_owned(), json!(self.pit_raw)),
+            ("coverage_by_output".to_owned(), strata(&self.coverage_by_output)),
+            (
+                "coverage_by_spread".to_owned(),
+                json!({
+                    format!("ends{}", self.suffix): self.spreads,
+                    "strata": strata(&self.coverage_by_spread),
+                }),
+            ),
+            (
+                "coverage_by_group".to_owned(),
+                json!({
+                    "by": by, "names": names, "strata": strata(&self.coverage_by_group),
+                }),
+            ),
+        ])
     }
 }

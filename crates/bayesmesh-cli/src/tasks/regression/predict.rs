@@ -1,8 +1,8 @@
 //! Predicted values as a file.
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use bayesmesh::metrics::percent;
-use bayesmesh::{Dataset as _, Network};
+use bayesmesh::{Dataset as _, Network, Posterior as _, Predictive};
 use serde_json::{Value, json};
 
 use super::{CHUNK, Regression};
@@ -10,73 +10,90 @@ use crate::args;
 use crate::commands::TrainedRun;
 use crate::exit::Usage;
 use crate::say::{self, say};
-use crate::table_file::{self, TableFile, npy};
+use crate::table_file::{self, Column, Table, TableFile};
 use crate::tasks::{chunks, rows_asked_for, rows_at_a_time};
 use crate::use_cases::{InputOf, UseCase};
 
 /// The quantiles that are written unless others are asked for.
 const QUANTILES: [f64; 5] = [0.05, 0.25, 0.5, 0.75, 0.95];
 
-/// The quantiles that are asked for.
-pub fn quantile_levels(arguments: &args::Predict) -> Vec<f64> {
-    match arguments.quantiles.as_slice() {
-        [] => QUANTILES.to_vec(),
-        given => given.to_vec(),
+/// What is written of each output.
+#[derive(Clone, Debug)]
+pub struct Columns {
+    /// Levels of the quantiles.
+    levels: Vec<f64>,
+    /// The level of the band; nothing where there is none.
+    band: Option<f64>,
+}
+
+impl Columns {
+    /// What is asked for. A prediction that is not calibrated has no band.
+    pub fn asked<U: UseCase, N: Network>(
+        run: &TrainedRun<'_, U, N>,
+        arguments: &args::Predict,
+    ) -> Self {
+        let levels = match arguments.quantiles.as_slice() {
+            [] => QUANTILES.to_vec(),
+            given => given.to_vec(),
+        };
+        Self { levels, band: run.trainer.calibration().map(|_| arguments.band) }
     }
-}
 
-/// The columns of a prediction: mean, std, then quantiles.
-pub fn quantile_columns(levels: &[f64]) -> Vec<String> {
-    let quantiles = levels.iter().map(|level| format!("q{}", percent(*level)));
-    ["mean".to_owned(), "std".to_owned()].into_iter().chain(quantiles).collect()
-}
+    /// Their names: mean, std, quantiles, what the std is made of, and the ends of the band.
+    pub fn names(&self) -> Vec<String> {
+        let mut names = vec!["mean".to_owned(), "std".to_owned()];
+        names.extend(self.levels.iter().map(|level| format!("q{}", percent(*level))));
+        names.extend(["epistemic".to_owned(), "aleatoric".to_owned()]);
+        let ends = self.band.iter().flat_map(|level| {
+            ["lower", "upper"].map(|end| format!("band{}_{end}", percent(*level)))
+        });
+        names.extend(ends);
+        names
+    }
 
-/// The noise of each of so many outputs in numbers of the network, as the last evaluation found it.
-fn noise<U: UseCase, N: Network>(
-    run: &TrainedRun<'_, U, N>,
-    task: &Regression,
-    outputs: usize,
-) -> Result<Vec<f64>> {
-    let evaluation = run.evaluation()?;
-    let key = format!("noise{}", task.suffix());
-    let noise = evaluation[&key].as_array();
-    let noise = noise.and_then(|list| list.iter().map(Value::as_f64).collect::<Option<Vec<_>>>());
-    let valid = |noise: &Vec<f64>| noise.len() == outputs && noise.iter().all(|std| *std >= 0.0);
-    let noise = noise.filter(valid).with_context(|| {
-        let file = run.evaluation_file().display().to_string();
-        format!("`{key}` in {file} must be {outputs} numbers, none negative: {}", run.not_scored())
-    })?;
-    Ok(noise.iter().map(|std| std / task.scale).collect())
-}
-
-/// Mean, std and quantiles of each output of so many examples, in the unit:
-/// `[examples, outputs, 2 + quantiles]`. Refuses what is not finite.
-pub fn tabulate<U, N>(
-    task: &Regression,
-    run: &TrainedRun<'_, U, N>,
-    examples: usize,
-    levels: &[f64],
-    draws: usize,
-    input: impl Fn(&[usize]) -> Result<InputOf<U>>,
-) -> Result<Vec<f32>>
-where
-    U: UseCase<Task = Regression>,
-    N: Network<Input = InputOf<U>> + 'static,
-{
-    let outputs = run.shape()?.outputs;
-    let noise = noise(run, task, outputs)?;
-    let mut values = Vec::new();
-    for rows in chunks(examples, rows_at_a_time(CHUNK, outputs, draws)) {
-        let prediction = run.trainer.predict(&input(&rows)?, draws)?.with_noise(&noise)?;
-        let quantiles = prediction.quantiles(levels)?;
-        let (mean, std) = task.mean_and_std(&prediction);
-        for cell in 0..mean.len() {
-            values.extend([mean[cell], std[cell]]);
-            values.extend(quantiles.iter().map(|q| task.value(q[cell]) as f32));
+    /// The numbers of a prediction in the unit: `[rows, outputs, columns]`.
+    pub fn of(&self, task: &Regression, prediction: &Predictive) -> Result<Vec<f32>> {
+        let value = |numbers: &[f32]| numbers.iter().map(|&z| task.value(z) as f32).collect();
+        let spread = |numbers: &[f32]| numbers.iter().map(|&z| task.spread(z) as f32).collect();
+        let mut columns: Vec<Vec<f32>> = vec![value(&prediction.mean()), spread(&prediction.std())];
+        columns.extend(prediction.quantiles(&self.levels)?.iter().map(|q| value(q)));
+        columns.push(spread(&prediction.epistemic_std()));
+        columns.push(spread(&prediction.noise_std()));
+        if let Some(level) = self.band {
+            columns.extend(prediction.band(level)?.iter().map(|end| value(end)));
         }
+        let cells = columns[0].len();
+        let values = (0..cells).flat_map(|cell| columns.iter().map(move |column| column[cell]));
+        let values: Vec<f32> = values.collect();
+        table_file::refuse_not_finite(&values)?;
+        Ok(values)
     }
+}
+
+/// Joint sample paths of a prediction in the unit: `[rows, paths, outputs]`.
+pub fn paths(
+    task: &Regression,
+    prediction: &Predictive,
+    count: usize,
+    seed: u64,
+    first_row: usize,
+) -> Result<Vec<f32>> {
+    let paths = prediction.paths(count, seed, first_row)?;
+    let values: Vec<f32> = paths.iter().map(|&z| task.value(z) as f32).collect();
     table_file::refuse_not_finite(&values)?;
     Ok(values)
+}
+
+/// The number of paths that is asked for.
+pub fn paths_asked_for(arguments: &args::Predict) -> Result<Option<usize>> {
+    const MOST: usize = 100_000;
+    match arguments.paths {
+        Some(0) => Err(Usage("--paths 0 is not possible; use 1 or more".to_owned()).into()),
+        Some(paths) if paths > MOST => {
+            Err(Usage(format!("--paths {paths} would not end; use at most {MOST}")).into())
+        }
+        paths => Ok(paths),
+    }
 }
 
 /// Predicts examples: one line for each output of each.
@@ -95,31 +112,50 @@ where
     if arguments.every.is_some() {
         return Err(Usage("--every is for series; examples have --limit".to_owned()).into());
     }
-    let levels = quantile_levels(arguments);
-    let columns = quantile_columns(&levels);
+    let paths_asked = paths_asked_for(arguments)?;
+    let columns = Columns::asked(run, arguments);
     let (outputs, draws) = (run.shape()?.outputs, run.draws(arguments.draws)?);
     run.job.agree_on_examples(examples)?;
     let rows = rows_asked_for(examples.len(), arguments.limit)?;
     let device = run.trainer.posterior().parameters().device();
-    let values =
-        tabulate(task, run, rows, &levels, draws, |rows| Ok(examples.batch(rows, device)?.0))?;
-    let bytes = match format {
-        TableFile::Npy => npy(&[rows, outputs, columns.len()], &values),
-        TableFile::Csv => {
-            let mut text = format!("example,output,{}\n", columns.join(","));
-            for (cell, values) in values.chunks_exact(columns.len()).enumerate() {
-                let values: Vec<String> = values.iter().map(|v| format!("{v:.6}")).collect();
-                let (example, output) = (cell / outputs, cell % outputs);
-                text += &format!("{example},{output},{}\n", values.join(","));
-            }
-            text.into_bytes()
+    let seed = run.trainer.settings().seed;
+    let mut values = Vec::new();
+    for rows in chunks(rows, rows_at_a_time(CHUNK, outputs, draws)) {
+        let prediction = run.trainer.predict(&examples.batch(&rows, device)?.0, draws)?;
+        values.extend(match paths_asked {
+            Some(count) => paths(task, &prediction, count, seed, rows[0])?,
+            None => columns.of(task, &prediction)?,
+        });
+    }
+    let each = |count: usize, column: &dyn Fn(usize) -> usize| {
+        Column::Integer((0..count).map(|cell| column(cell) as i64).collect())
+    };
+    let table = match paths_asked {
+        Some(count) => {
+            let cells = rows * count * outputs;
+            let leading = vec![
+                ("example", each(cells, &|cell| cell / outputs / count)),
+                ("path", each(cells, &|cell| cell / outputs % count)),
+                ("output", each(cells, &|cell| cell % outputs)),
+            ];
+            Table::new(leading, vec!["value".to_owned()], values, vec![rows, count, outputs])
+        }
+        None => {
+            let leading = vec![
+                ("example", each(rows * outputs, &|cell| cell / outputs)),
+                ("output", each(rows * outputs, &|cell| cell % outputs)),
+            ];
+            let names = columns.names();
+            let shape = vec![rows, outputs, names.len()];
+            Table::new(leading, names, values, shape)
         }
     };
+    let names = table.names();
     if run.job.leads() {
-        table_file::write(out, &bytes)?;
+        table_file::write(out, &table.bytes(format, 6)?)?;
     }
     say!("{rows} {}: {}", U::EXAMPLES, out.display());
     Ok(json!({
-        "out": say::path(out), "examples": rows, "draws": draws, "columns": columns,
+        "out": say::path(out), "examples": rows, "draws": draws, "columns": names,
     }))
 }

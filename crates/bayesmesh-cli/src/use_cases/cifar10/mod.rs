@@ -117,7 +117,7 @@ impl UseCase for Cifar10 {
     }
 
     fn predict<N: Network<Input = InputOf<Self>> + 'static>(
-        run: &TrainedRun<'_, Self, N>,
+        run: &mut TrainedRun<'_, Self, N>,
         arguments: &args::Predict,
     ) -> Result<Value> {
         classes().check_arguments(arguments)?;

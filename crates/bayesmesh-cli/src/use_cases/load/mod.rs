@@ -16,7 +16,7 @@ use bayesmesh_models::MlpConfig;
 use bayesmesh_report::Report;
 use serde_json::Value;
 
-use super::{DataCommand, InputOf, Reported, Trained, UseCase};
+use super::{DataCommand, Groups, InputOf, Reported, Trained, UseCase};
 use crate::args;
 use crate::commands::TrainedRun;
 use crate::models::{ModelEntry, Shape};
@@ -34,6 +34,7 @@ impl UseCase for Load {
     const EXAMPLE: &'static str = "window";
     const EXAMPLES: &'static str = "windows";
     const MAIN_SCORES: &'static [&'static str] = &["rmse_mw", "mae_mw", "crps_mw", "coverage_90"];
+    const SERIES: bool = true;
     type Settings = LoadSettings;
     type Task = Regression;
     type Data = LoadWindows;
@@ -84,6 +85,19 @@ impl UseCase for Load {
         )
     }
 
+    /// By the time of day at which a forecast begins.
+    fn groups(&self) -> Option<Groups> {
+        const HOURS: i64 = 4;
+        let names =
+            (0..24 / HOURS).map(|part| format!("{:02}–{:02} h", part * HOURS, (part + 1) * HOURS));
+        let group = |window: usize| {
+            let time = self.series.time(self.test.start(window) + self.inputs);
+            (time.rem_euclid(86_400) / (HOURS * 3600)) as usize
+        };
+        let of = (0..self.test.len()).map(group).collect();
+        Some(Groups { by: "time of day (UTC)", names: names.collect(), of })
+    }
+
     fn findings(&self) -> Option<String> {
         self.repairs.as_ref().map(ToString::to_string)
     }
@@ -98,9 +112,9 @@ impl UseCase for Load {
     fn extras<N: Network<Input = InputOf<Self>> + 'static>(
         &self,
         trained: &Trained<'_, Self, N>,
-        assessment: &RegressionAssessment,
+        _: &RegressionAssessment,
     ) -> Result<Extras> {
-        Extras::of(trained, assessment)
+        Extras::of(trained)
     }
 
     fn extra_scores(extras: &Extras) -> Vec<Score> {
@@ -117,7 +131,7 @@ impl UseCase for Load {
     }
 
     fn predict<N: Network<Input = InputOf<Self>> + 'static>(
-        run: &TrainedRun<'_, Self, N>,
+        run: &mut TrainedRun<'_, Self, N>,
         arguments: &args::Predict,
     ) -> Result<Value> {
         predict::predict(run, arguments)
