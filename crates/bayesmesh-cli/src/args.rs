@@ -153,7 +153,8 @@ pub struct Predict {
     /// Write N joint sample paths of each forecast instead of its mean, deviation and quantiles
     #[arg(long, value_name = "N", conflicts_with = "quantiles")]
     pub paths: Option<usize>,
-    /// The level of the band that holds all values of a forecast at once
+    /// The level of the band that holds all values of a forecast at once, or of the set of classes
+    /// that holds the right one
     #[arg(long, value_name = "L", default_value_t = 0.9)]
     pub band: f64,
     /// Quantiles of a forecast to write [default: 0.05,0.25,0.5,0.75,0.95]

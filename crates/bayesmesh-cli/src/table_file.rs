@@ -159,14 +159,14 @@ impl Table {
 }
 
 /// The columns of a row-major table `[rows, names]` of numbers.
-pub fn number_columns(names: &[String], values: &[f32]) -> Vec<(String, Column)> {
+fn number_columns(names: &[String], values: &[f32]) -> Vec<(String, Column)> {
     let column = |k| values.iter().skip(k).step_by(names.len()).copied().collect();
     names.iter().enumerate().map(|(k, name)| (name.clone(), Column::Number(column(k)))).collect()
 }
 
 /// Columns of the same length as a Parquet file, compressed by Snappy, which every reader knows.
 /// Times are timestamps in UTC to the millisecond, the coarsest unit that the format has.
-pub fn parquet(columns: &[(String, Column)]) -> Result<Vec<u8>> {
+fn parquet(columns: &[(String, Column)]) -> Result<Vec<u8>> {
     let mut fields = Vec::new();
     for (index, (name, column)) in columns.iter().enumerate() {
         // Readers find columns by name.

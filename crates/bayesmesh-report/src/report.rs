@@ -88,6 +88,12 @@ impl Section {
         self.blocks.push(block);
         self
     }
+
+    /// Appends blocks, if there are any.
+    pub fn with_all(mut self, blocks: impl IntoIterator<Item = Block>) -> Self {
+        self.blocks.extend(blocks);
+        self
+    }
 }
 
 /// One piece of a section.

@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 pub use trained_run::TrainedRun;
 
 use crate::args::{self, Arguments, Command};
+use crate::exit::Usage;
 use crate::job::Job;
 use crate::models::{Model, Shape};
 use crate::recipe::{Recipe, RecipeError, builtin_names, builtin_text, nearest};
@@ -40,6 +41,10 @@ pub fn run(job: &Job, arguments: Arguments, found: &ArgMatches) -> Result<Value>
             recipe.use_case().run(job, recipe, Verb::Evaluate(folder, &arguments))
         }
         Command::Predict(arguments) => {
+            if !(arguments.band > 0.0 && arguments.band < 1.0) {
+                let message = "--band is a level between 0 and 1, for example 0.9";
+                return Err(Usage(message.to_owned()).into());
+            }
             let (folder, recipe) = trained_run::open(job, &arguments.run, &arguments.set)?;
             if let Some(input) = &arguments.input {
                 crate::table_file::refuse_same_file(input, &arguments.out)?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::level_map::{deviation, tail};
+use super::level_map::{deviation_of_tail, tail};
 use super::{LEVELS, Lens, LevelMap};
 use crate::data::Moment;
 
@@ -112,7 +112,7 @@ impl Follower {
     }
 
     /// Takes a forecast in that was made at a moment, with how far out the values lie that followed
-    /// ([`deviation`] of the uncalibrated prediction), for later; not a number where they are not
+    /// ([`deviation`](super::deviation) of the uncalibrated prediction), for later; not a number where they are not
     /// known. Forecasts of a series come in the order of time.
     pub fn observe(&mut self, moment: Moment, deviations: Vec<f64>) {
         let (track, issued) = self.issue(moment);
@@ -202,5 +202,5 @@ impl Track {
 /// The calibrated deviation of the output that is farthest out.
 pub(super) fn farthest<'a>(deviations: &[f64], map: impl Fn(usize) -> &'a LevelMap) -> f64 {
     let tails = deviations.iter().enumerate().map(|(output, &found)| map(output).tail(tail(found)));
-    deviation(0.5 * tails.fold(1.0, f64::min))
+    deviation_of_tail(tails.fold(1.0, f64::min))
 }

@@ -8,9 +8,8 @@ pub const LEVELS: [f64; 23] = [
     0.9, 0.95, 0.975, 0.99, 0.995, 0.999,
 ];
 
-/// The largest deviation that is told apart from larger ones: the distribution function of a
-/// mixture is known to 1e-13 absolutely.
-pub const MOST: f64 = 7.0;
+/// The largest deviation that is told apart from larger ones; its tail is 1e-197.
+pub const MOST: f64 = 30.0;
 
 /// The largest share of a tail that the next one has, so that maps can be inverted.
 const NEXT: f64 = 1.0 - 1e-6;
@@ -21,13 +20,17 @@ const NEXT: f64 = 1.0 - 1e-6;
 /// It is 0 at the median, 1.64 at the ends of the 90 % interval, and for a Gaussian prediction it
 /// is `|y − μ|/σ`.
 pub fn deviation(p: f64) -> f64 {
-    let tail = p.min(1.0 - p);
-    if tail <= normal::cdf(-MOST) { MOST } else { -normal::quantile(tail) }
+    deviation_of_tail(2.0 * p.min(1.0 - p))
+}
+
+/// The deviation of the ends of a central interval that leaves so much outside: 1.64 for 0.1.
+pub(crate) fn deviation_of_tail(tail: f64) -> f64 {
+    if tail <= 2.0 * normal::cdf(-MOST) { MOST } else { -normal::quantile(0.5 * tail.min(1.0)) }
 }
 
 /// The deviation of the ends of a central interval: 1.64 for 0.9.
 pub(super) fn deviation_of_level(level: f64) -> f64 {
-    deviation(0.5 + 0.5 * level)
+    deviation_of_tail(1.0 - level)
 }
 
 /// What remains outside of a central interval whose ends are at so many deviations.
@@ -94,7 +97,12 @@ impl LevelMap {
 
     /// `R'(p)`, by which densities are multiplied.
     pub fn density(&self, p: f64) -> f64 {
-        let left = segment(&self.raw, 2.0 * p.min(1.0 - p));
+        self.density_at_tail(2.0 * p.min(1.0 - p))
+    }
+
+    /// The same at a tail of the prediction.
+    pub fn density_at_tail(&self, raw: f64) -> f64 {
+        let left = segment(&self.raw, raw);
         let rise = |tails: &[f64]| tails[left] - tails[left + 1];
         rise(&self.calibrated) / rise(&self.raw)
     }

@@ -29,6 +29,7 @@ pub use classes::ClassCalibration;
 pub use config::{Adaptive, CalibrateConfig, Method, Temperature};
 pub use follower::Follower;
 pub use lens::Lens;
+pub(crate) use level_map::deviation_of_tail;
 pub use level_map::{LEVELS, LevelMap, deviation};
 pub(crate) use values::MOST_OUTPUTS;
 pub use values::ValueCalibration;

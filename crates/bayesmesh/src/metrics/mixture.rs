@@ -17,6 +17,7 @@ use super::MetricError;
 use super::batch::{check_count, check_finite};
 use super::crps::pairs;
 use super::jackknife::{DRAW_GROUPS, draw_groups};
+use super::normal;
 use super::normal_table::NormalTable;
 use super::quadrature::{Integrals, integrals};
 use crate::calibrate::{Lens, LevelMap};
@@ -135,8 +136,17 @@ impl<'a> MixtureBatch<'a> {
             if let Some(map) = cell.map {
                 let mut pit = [0.0];
                 cell.pit(&mut pit);
-                value[0] += map.density(pit[0]).ln();
+                let tail = cell.far_tail(pit[0]).unwrap_or(2.0 * pit[0].min(1.0 - pit[0]));
+                value[0] += map.density_at_tail(tail).ln();
             }
+        })
+    }
+
+    /// `2 min(F(y), 1 − F(y))` of each row and output before calibration, also far out.
+    pub(crate) fn raw_tails(&self) -> Vec<f64> {
+        self.each(|cell, value: &mut [f64]| {
+            cell.pit(value);
+            value[0] = cell.far_tail(value[0]).unwrap_or(2.0 * value[0].min(1.0 - value[0]));
         })
     }
 
@@ -328,9 +338,13 @@ impl<'a> Draws<'a> {
 
     /// What cells say once levels are calibrated.
     fn calibrate(&self, map: &LevelMap, cells: &mut [Cell]) {
+        let far = self.far_tail(cells[0].pit);
         for cell in &mut *cells {
-            cell.log_density += map.density(cell.pit).ln();
-            cell.pit = map.probability(cell.pit);
+            // So far out all mixtures count as the first.
+            let tail = far.unwrap_or(2.0 * cell.pit.min(1.0 - cell.pit));
+            cell.log_density += map.density_at_tail(tail).ln();
+            let half = 0.5 * map.tail(tail);
+            cell.pit = if cell.pit < 0.5 { half } else { 1.0 - half };
             cell.crps_fair = f64::NAN;
         }
         let (whole, without) = self.integrals(map, cells[0].pit, self.groups);
@@ -344,6 +358,24 @@ impl<'a> Draws<'a> {
             cell.epistemic *= ratio;
             cell.noise *= ratio;
         }
+    }
+
+    /// Where the truth is so far out that the distribution function has no digits left to say how
+    /// far, `2 min(F, 1 − F)` by itself; nothing elsewhere.
+    fn far_tail(&self, pit: f64) -> Option<f64> {
+        const FAR: f64 = 1e-8;
+        let sign = if pit < 0.5 { 1.0 } else { -1.0 };
+        (self.noise && pit.min(1.0 - pit) < FAR).then(|| {
+            let components = self.means.iter().zip(&self.variances);
+            let below = components.map(|(mean, variance)| {
+                let error = sign * (self.truth - mean);
+                match *variance {
+                    0.0 => f64::from(u8::from(error > 0.0)),
+                    variance => normal::cdf(error / variance.sqrt()),
+                }
+            });
+            2.0 * below.sum::<f64>() / self.means.len() as f64
+        })
     }
 
     fn integrals(

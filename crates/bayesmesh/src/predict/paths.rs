@@ -60,8 +60,8 @@ impl Predictive {
                 let map = self.lens().map(|lens| lens.map(row * outputs + output));
                 *value = match map.filter(|_| std > 0.0) {
                     Some(map) => {
-                        let p = map.raw_probability(mixtures[output].at(x).0);
-                        mixtures[output].quantile_near(p, x)
+                        let (tail, above) = mixtures[output].tail(x);
+                        mixtures[output].quantile((map.raw_tail(tail), above), x)
                     }
                     None => x,
                 } as f32;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::{Scorer, Scoring, Standardize};
-use crate::calibrate::{Lens, deviation};
+use crate::calibrate::{Lens, deviation_of_tail};
 use crate::data::Truth;
 use crate::error::{Error, Result};
 use crate::loss::Reading;
@@ -248,28 +248,32 @@ impl Predictive {
         let found: Vec<Vec<f32>> = (0..cells)
             .into_par_iter()
             .map(|cell| {
-                let raw = |level: f64| match &self.lens {
-                    Some(lens) => lens.map(cell).raw_probability(level),
-                    None => level,
+                // What is outside on the side of the level, twice, before calibration.
+                let tail = |level: &f64| {
+                    let tail = 2.0 * level.min(1.0 - level);
+                    let raw = self.lens.as_ref().map_or(tail, |lens| lens.map(cell).raw_tail(tail));
+                    (raw, *level > 0.5)
                 };
-                self.quantiles_of(cell, levels.iter().map(|level| raw(*level)))
+                self.quantiles_of(cell, levels.iter().map(tail))
             })
             .collect();
         let level = |index: usize| found.iter().map(|cell| cell[index]).collect();
         Ok((0..levels.len()).map(level).collect())
     }
 
-    /// Quantiles of the mixture of a (row, output) pair, whatever calibration makes of it.
-    fn quantiles_of(&self, cell: usize, levels: impl Iterator<Item = f64>) -> Vec<f32> {
+    /// Quantiles of the mixture of a (row, output) pair, whatever calibration makes of it: of tails
+    /// as [`MixtureBatch::raw_tails`] has them, below or above.
+    fn quantiles_of(&self, cell: usize, tails: impl Iterator<Item = (f64, bool)>) -> Vec<f32> {
         let cells = self.cells();
         let mut draws: Vec<f32> = over_draws(&self.values, cells, cell).collect();
         let (means, variances) = self.mixture(cell);
         if variances.iter().all(|variance| *variance == 0.0) {
             draws.sort_unstable_by(f32::total_cmp);
-            return levels.map(|level| quantile(&draws, level) as f32).collect();
+            let level = |(tail, above)| if above { 1.0 - 0.5 * tail } else { 0.5 * tail };
+            return tails.map(|tail| quantile(&draws, level(tail)) as f32).collect();
         }
         let mixture = Components::new(&means, &variances);
-        levels.map(|level| mixture.quantile(level) as f32).collect()
+        tails.map(|tail| mixture.quantile(tail, f64::NAN) as f32).collect()
     }
 
     /// Bands that hold all outputs of an example at once with the given probability, as lower and
@@ -292,8 +296,7 @@ impl Predictive {
             .map(|cell| {
                 let band = lens.band(cell / self.outputs)?;
                 let tail = lens.map(cell).raw_tail(band.raw_tail(1.0 - level));
-                let ends = [0.5 * tail, 1.0 - 0.5 * tail];
-                let ends = self.quantiles_of(cell, ends.into_iter());
+                let ends = self.quantiles_of(cell, [(tail, false), (tail, true)].into_iter());
                 Some([ends[0], ends[1]])
             })
             .collect();
@@ -344,13 +347,21 @@ impl Predictive {
         Self { lens: Some(lens), ..self }
     }
 
-    /// Without noise, the same draws with a Gaussian kernel around each, so many deviations of the
-    /// draws wide; with noise, the prediction as it is.
+    /// Where there is no noise, the same draws with a Gaussian kernel around each, so many deviations
+    /// of the draws wide: a distribution that does not end at the outermost draws.
     pub(crate) fn with_kernel(mut self, width: f64) -> Self {
-        if !self.has_noise() {
-            let kernel = self.moments().1.into_iter().map(|v| (v * width * width) as f32);
-            let kernel: Vec<f32> = kernel.collect();
-            self.noise_variances = kernel.repeat(self.draws);
+        let cells = self.cells();
+        let mut noise = self.noise();
+        noise.resize(cells, 0.0);
+        if noise.iter().any(|noise| *noise == 0.0) {
+            let spread = self.moments().1;
+            self.noise_variances.resize(self.values.len(), 0.0);
+            for (index, variance) in self.noise_variances.iter_mut().enumerate() {
+                let cell = index % cells;
+                if noise[cell] == 0.0 {
+                    *variance = (spread[cell] * width * width) as f32;
+                }
+            }
         }
         self
     }
@@ -410,9 +421,12 @@ impl Predictive {
     pub fn deviations(&self, truth: &[f32]) -> Result<Vec<f64>> {
         // A truth that is not known may be any number.
         let known: Vec<f32> = truth.iter().map(|y| if y.is_nan() { 0.0 } else { *y }).collect();
-        let pits = self.mixtures(&known)?.through(None).pit();
-        let found = pits.iter().zip(truth);
-        Ok(found.map(|(pit, y)| if y.is_nan() { f64::NAN } else { deviation(*pit) }).collect())
+        let tails = self.mixtures(&known)?.raw_tails();
+        let deviation = |(tail, y): (&f64, &f32)| match y.is_nan() {
+            true => f64::NAN,
+            false => deviation_of_tail(*tail),
+        };
+        Ok(tails.iter().zip(truth).map(deviation).collect())
     }
 
     /// The mixtures of this prediction with the truth, `[rows, outputs]`, as metrics take them.
@@ -574,32 +588,40 @@ impl<'a> Components<'a> {
         Self { means, stds: variances.iter().map(|variance| variance.sqrt()).collect() }
     }
 
-    /// The distribution function and the density.
-    pub fn at(&self, x: f64) -> (f64, f64) {
+    /// What is below x, or above it, and the density.
+    fn at(&self, x: f64, above: bool) -> (f64, f64) {
         let table = NormalTable::get();
-        let (mut below, mut density) = (0.0, 0.0);
+        let (mut outside, mut density) = (0.0, 0.0);
         for (mean, std) in self.means.iter().zip(&self.stds) {
+            let error = if above { mean - x } else { x - mean };
             if *std == 0.0 {
-                below += f64::from(u8::from(*mean <= x));
+                outside += f64::from(u8::from(error >= 0.0));
                 continue;
             }
-            let z = (x - mean) / std;
+            let z = error / std;
             // Far out the table has no digits left.
-            below += if z.abs() < 5.0 { table.cdf(z) } else { normal::cdf(z) };
+            outside += if z.abs() < 5.0 { table.cdf(z) } else { normal::cdf(z) };
             density += normal::pdf(z) / std;
         }
         let draws = self.means.len() as f64;
-        (below / draws, density / draws)
+        (outside / draws, density / draws)
     }
 
-    fn quantile(&self, level: f64) -> f64 {
-        self.quantile_near(level, f64::NAN)
+    /// `2 min(F(x), 1 − F(x))`, and whether x is above the median.
+    pub fn tail(&self, x: f64) -> (f64, bool) {
+        let (below, _) = self.at(x, false);
+        match below < 0.5 {
+            true => (2.0 * below, false),
+            false => (2.0 * self.at(x, true).0, true),
+        }
     }
 
-    /// The quantile, sooner if a place near it is known. By Newton's steps within an interval that
-    /// shrinks, and by halving it where they lead out.
-    pub fn quantile_near(&self, level: f64, guess: f64) -> f64 {
-        let z = normal::quantile(level);
+    /// The place below or above which half a tail lies, sooner if a place near it is known. By
+    /// Newton's steps within an interval that shrinks, and by halving it where they lead out.
+    pub fn quantile(&self, (tail, above): (f64, bool), guess: f64) -> f64 {
+        let wanted = 0.5 * tail;
+        let sign = if above { -1.0 } else { 1.0 };
+        let z = sign * normal::quantile(wanted.max(f64::MIN_POSITIVE));
         let ends = self.means.iter().zip(&self.stds).map(|(mean, std)| mean + std * z);
         // The quantile lies between the smallest and the largest of the components'.
         let mut low = ends.clone().fold(f64::INFINITY, f64::min);
@@ -607,14 +629,14 @@ impl<'a> Components<'a> {
         let width = high - low;
         let mut x = if guess > low && guess < high { guess } else { 0.5 * (low + high) };
         for _ in 0..100 {
-            let (below, density) = self.at(x);
-            if below < level {
+            let (outside, density) = self.at(x, above);
+            // Whether x is too far to the left.
+            if (outside < wanted) == !above {
                 low = x;
             } else {
                 high = x;
             }
-            let step = (level - below) / density;
-            let next = x + step;
+            let next = x + sign * (wanted - outside) / density;
             let inside = next > low && next < high;
             let closer = if inside { next } else { 0.5 * (low + high) };
             if (closer - x).abs() <= 1e-10 * width || high - low <= 1e-10 * width {

@@ -26,7 +26,7 @@ use crate::say;
 use crate::use_cases::{InputOf, Reported, Trained, UseCase};
 
 pub use predictions::{CHUNK, Predictions};
-pub use report::{confusion, entropies, headline, reliability, scores, training};
+pub use report::{confusion, entropies, headline, reliability, scores, sets, training};
 
 const INFO: &TaskInfo = &TaskInfo {
     name: "classification",

@@ -1,7 +1,9 @@
 //! Classifications as a file.
 
 use anyhow::Result;
-use bayesmesh::{Dataset as _, Network};
+use bayesmesh::calibrate::ClassCalibration;
+use bayesmesh::metrics::percent;
+use bayesmesh::{CalibrateConfig, Calibration, Dataset as _, Network};
 use serde_json::{Value, json};
 
 use super::{Classification, Predictions};
@@ -9,9 +11,15 @@ use crate::args;
 use crate::commands::TrainedRun;
 use crate::exit::Usage;
 use crate::say::{self, say};
-use crate::table_file::{self, Column, TableFile, npy, number_columns, parquet};
+use crate::table_file::{self, Column, Table, TableFile, npy};
 use crate::tasks::rows_asked_for;
 use crate::use_cases::{InputOf, UseCase};
+
+/// All uncertainty of a prediction, in nats, what more data could take away of it, and the rest.
+const NATS: [&str; 3] = ["entropy", "mutual_information", "expected_entropy"];
+
+/// How sets of classes are made, and at what level.
+type Sets = (ClassCalibration, f64);
 
 /// Classifies examples with a trained run.
 pub(super) fn predict<U, N>(
@@ -28,19 +36,23 @@ where
     run.job.agree_on_examples(examples)?;
     let draws = run.draws(arguments.draws)?;
     let rows = rows_asked_for(examples.len(), arguments.limit)?;
+    let sets = run.trainer.calibration().and_then(Calibration::of_classes);
+    if sets.is_none() && run.recipe.calibrate != CalibrateConfig::None {
+        say!("not calibrated: `bayesmesh evaluate {}` does that", run.folder.path().display());
+    }
+    let sets = sets.map(|sets| (sets.clone(), arguments.band));
     let predictions =
         Predictions::of::<U, N>(&run.trainer, examples, task.classes.len(), draws)?.first(rows);
     table_file::refuse_not_finite(predictions.probabilities())?;
     let bytes = match format {
-        TableFile::Csv => task.csv(&predictions, U::EXAMPLE),
-        TableFile::Npy => task.numbers(&predictions, U::EXAMPLE),
-        TableFile::Parquet => task.parquet(&predictions, U::EXAMPLE)?,
+        TableFile::Npy => task.numbers(&predictions, U::EXAMPLE, sets.as_ref()),
+        text => task.table(&predictions, U::EXAMPLE, sets.as_ref()).bytes(text, 6)?,
     };
     if run.job.leads() {
         table_file::write(out, &bytes)?;
     }
     say!("{rows} {}: {}", U::EXAMPLES, out.display());
-    let columns = task.columns(U::EXAMPLE);
+    let columns = task.columns(U::EXAMPLE, sets.as_ref());
     let mut result = json!({ "out": say::path(out), "draws": draws, "columns": columns });
     result[U::EXAMPLES] = json!(rows);
     Ok(result)
@@ -49,65 +61,76 @@ where
 impl Classification {
     /// Refuses arguments that are not for classes; what kind of file is written.
     pub fn check_arguments(&self, arguments: &args::Predict) -> Result<TableFile> {
-        if arguments.every.is_some() || !arguments.quantiles.is_empty() {
-            let message = "--every and --quantiles are for forecasts; images have --limit N";
+        let values = !arguments.quantiles.is_empty() || arguments.paths.is_some();
+        if arguments.every.is_some() || values {
+            let message =
+                "--every, --quantiles and --paths are for forecasts; images have --limit N";
             return Err(Usage(message.to_owned()).into());
         }
         TableFile::of(&arguments.out)
     }
 
-    fn columns(&self, example: &str) -> Vec<String> {
-        let first = [example, "label", "predicted", "entropy", "mutual_information"];
-        let first = first.into_iter().map(str::to_owned);
-        first.chain(self.classes.iter().map(|class| format!("p_{class}"))).collect()
+    /// Example, label, predicted class, all uncertainty and its two parts, the probability of each
+    /// class, and the set of those that may be the right one.
+    fn columns(&self, example: &str, sets: Option<&Sets>) -> Vec<String> {
+        let first = [example, "label", "predicted"].into_iter().chain(NATS).map(str::to_owned);
+        let classes = self.classes.iter().map(|class| format!("p_{class}"));
+        let set = sets.map(|(_, level)| format!("set{}", percent(*level)));
+        first.chain(classes).chain(set).collect()
     }
 
-    /// One line an example: its number, classes by name, entropies in nats, probabilities.
-    fn csv(&self, predictions: &Predictions, name: &str) -> Vec<u8> {
-        let mut text = self.columns(name).join(",") + "\n";
-        for example in 0..predictions.len() {
-            let [label, top] = [predictions.labels[example], predictions.top(example).0];
-            let [label, top] = [label, top].map(|class| &self.classes[class]);
+    /// The numbers of each example after its classes.
+    fn values(predictions: &Predictions) -> Vec<f32> {
+        let examples = 0..predictions.len();
+        let values = examples.flat_map(|example| {
             let entropy = predictions.entropy[example];
             let mutual = predictions.mutual_information[example];
-            text += &format!("{example},{label},{top},{entropy:.6},{mutual:.6}");
-            for p in predictions.row(example) {
-                text += &format!(",{p:.6}");
-            }
-            text.push('\n');
-        }
-        text.into_bytes()
+            let nats = [entropy, mutual, (entropy - mutual).max(0.0)].map(|h| h as f32);
+            nats.into_iter().chain(predictions.row(example).iter().copied())
+        });
+        values.collect()
     }
 
-    /// The same as numbers, classes counted from 0: `[examples, columns]`.
-    fn numbers(&self, predictions: &Predictions, name: &str) -> Vec<u8> {
+    /// One line an example, classes by name; those of a set are separated by bars.
+    fn table(&self, predictions: &Predictions, name: &str, sets: Option<&Sets>) -> Table {
+        let examples = 0..predictions.len();
+        let class = |class: usize| self.classes[class].clone();
+        let tops = examples.clone().map(|example| class(predictions.top(example).0));
+        let mut leading = vec![
+            (name, Column::Integer(examples.clone().map(|example| example as i64).collect())),
+            ("label", Column::Text(predictions.labels.iter().map(|&label| class(label)).collect())),
+            ("predicted", Column::Text(tops.collect())),
+        ];
+        let set_name = sets.map(|(_, level)| format!("set{}", percent(*level)));
+        if let (Some((sets, level)), Some(name)) = (sets, &set_name) {
+            let text = |example: usize| {
+                let inside = sets.set(predictions.row(example), *level);
+                let inside = self.classes.iter().zip(inside).filter(|(_, inside)| *inside);
+                inside.map(|(class, _)| class.as_str()).collect::<Vec<_>>().join("|")
+            };
+            leading.push((name, Column::Text(examples.map(text).collect())));
+        }
+        let names: Vec<String> = NATS.into_iter().map(str::to_owned).collect();
+        let names = names.into_iter().chain(self.classes.iter().map(|class| format!("p_{class}")));
+        let values = Self::values(predictions);
+        Table::new(leading, names.collect(), values, Vec::new())
+    }
+
+    /// The same as numbers, classes counted from 0, and of a set how many are in it:
+    /// `[examples, columns]`.
+    fn numbers(&self, predictions: &Predictions, name: &str, sets: Option<&Sets>) -> Vec<u8> {
+        let all = Self::values(predictions);
+        let width = NATS.len() + self.classes.len();
         let mut values = Vec::new();
-        for example in 0..predictions.len() {
+        for (example, numbers) in all.chunks_exact(width).enumerate() {
             let [label, top] = [predictions.labels[example], predictions.top(example).0];
             values.extend([example as f32, label as f32, top as f32]);
-            let nats = [predictions.entropy[example], predictions.mutual_information[example]];
-            values.extend(nats.map(|h| h as f32));
-            values.extend(predictions.row(example));
+            values.extend(numbers);
+            if let Some((sets, level)) = sets {
+                let inside = sets.set(predictions.row(example), *level);
+                values.push(inside.iter().filter(|inside| **inside).count() as f32);
+            }
         }
-        npy(&[predictions.len(), self.columns(name).len()], &values)
-    }
-
-    /// The columns of the text, numbers unrounded.
-    fn parquet(&self, predictions: &Predictions, name: &str) -> Result<Vec<u8>> {
-        let examples = 0..predictions.len();
-        let nats = |values: &[f64]| Column::Number(values.iter().map(|&h| h as f32).collect());
-        let class = |class: usize| self.classes[class].clone();
-        let names = self.columns(name);
-        let first = [
-            Column::Integer(examples.clone().map(|example| example as i64).collect()),
-            Column::Text(predictions.labels.iter().map(|&label| class(label)).collect()),
-            Column::Text(examples.map(|example| class(predictions.top(example).0)).collect()),
-            nats(&predictions.entropy),
-            nats(&predictions.mutual_information),
-        ];
-        let (others, classes) = names.split_at(first.len());
-        let mut columns: Vec<_> = others.iter().cloned().zip(first).collect();
-        columns.extend(number_columns(classes, predictions.probabilities()));
-        parquet(&columns)
+        npy(&[predictions.len(), self.columns(name, sets).len()], &values)
     }
 }

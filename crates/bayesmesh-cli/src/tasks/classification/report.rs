@@ -5,6 +5,8 @@ use bayesmesh_report::{
     format_number,
 };
 
+use bayesmesh::metrics::percent;
+
 use super::{Classification, ClassificationAssessment, Predictions};
 use crate::run::MetricsTable;
 use crate::tasks::{Assessment as _, curves, page};
@@ -24,7 +26,8 @@ pub(super) fn report<U: UseCase<Task = Classification>>(run: &Reported<'_, U>) -
         training(run.metrics),
         Section::new("Calibration")
             .with(Block::Plot(reliability(assessment)))
-            .with(Block::Plot(entropies(&assessment.predictions))),
+            .with(Block::Plot(entropies(&assessment.predictions)))
+            .with_all(sets(assessment).map(Block::Table)),
         Section::new("Classes").with(Block::Table(confusion(assessment))),
         Section::new("Scores").with(Block::Table(scores(assessment))),
     ];
@@ -42,7 +45,12 @@ pub fn headline(assessment: &ClassificationAssessment) -> Vec<KeyFigure> {
         KeyFigure::new("NLL", format!("{:.3}", assessment.score("nll")))
             .unit("nats")
             .note(format!("by chance: {:.3}", classes.ln())),
-        KeyFigure::new("Calibration error", percent("ece")).unit("%").note("expected, 15 bins"),
+        KeyFigure::new("Calibration error", percent("ece")).unit("%").note(
+            match &assessment.sets {
+                Some(_) => format!("before calibration: {}", percent("ece_raw")),
+                None => "expected, 15 bins".to_owned(),
+            },
+        ),
     ]
 }
 
@@ -83,6 +91,8 @@ pub fn reliability(assessment: &ClassificationAssessment) -> Plot {
     let examples = assessment.predictions.len() as f64;
     let shares = rows.iter().map(|row| (row.lower, row.count / examples));
     let end = rows.last().map(|row| (row.upper, row.count / examples));
+    let before = assessment.reliability_raw.iter().flatten();
+    let before: Vec<(f64, f64)> = before.map(|row| (row.confidence, row.accuracy)).collect();
     let share = |name: &str| Axis::linear(name).range(0.0, 1.0);
     Plot::new("Reliability", share("confidence"), share("accuracy"))
         .shape(Shape::Square)
@@ -96,6 +106,7 @@ pub fn reliability(assessment: &ClassificationAssessment) -> Plot {
         ))
         .with(Layer::histogram("accuracy", &edges, &accuracy, Color::Blue))
         .with(Layer::steps("share of examples", shares.chain(end), Color::Orange))
+        .with(Layer::points("before calibration", before, Color::Ink))
         .with(Layer::rule("perfect", Rule::Diagonal))
 }
 
@@ -146,6 +157,30 @@ pub fn confusion(assessment: &ClassificationAssessment) -> Table {
         rows: (0..assessment.classes.len()).map(row).collect(),
         highlight: None,
     }
+}
+
+/// Sets of classes that hold the right one as often as they say; nothing where there are none.
+pub fn sets(assessment: &ClassificationAssessment) -> Option<Table> {
+    let sets = assessment.sets.as_ref()?;
+    let rows = assessment.levels.iter().map(|level| {
+        let level = percent(*level);
+        let score = |name: &str| assessment.score(&format!("{name}_{level}"));
+        vec![
+            Cell::from(level.as_str()),
+            Cell::number(100.0 * score("set_coverage"), 1),
+            Cell::number(score("set_size"), 2),
+        ]
+    });
+    Some(Table {
+        caption: format!(
+            "Sets of classes, and how often they hold the right one. Logits are divided by a \
+             temperature of {:.3}.",
+            sets.temperature()
+        ),
+        header: ["Level (%)", "Holds the class (%)", "Classes in it"].map(Into::into).into(),
+        rows: rows.collect(),
+        highlight: None,
+    })
 }
 
 /// Name, label, meaning, unit and decimals of a score.

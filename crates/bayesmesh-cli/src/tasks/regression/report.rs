@@ -1,13 +1,15 @@
 //! What reports of regressions have in common.
 
-use bayesmesh::metrics::percent;
+use bayesmesh::calibrate::Method;
+use bayesmesh::metrics::{Stratum, percent};
 use bayesmesh_report::{
-    Axis, Block, Cell, Color, KeyFigure, Layer, Plot, Report, Rule, Section, Shape, Table,
+    Axis, Block, Cell, Color, KeyFigure, Layer, Plot, Report, Rule, Section, Shape, Stroke, Table,
+    format_number,
 };
 
 use super::{Regression, RegressionAssessment};
 use crate::run::MetricsTable;
-use crate::tasks::{curves, page};
+use crate::tasks::{Assessment as _, RAW, curves, page};
 use crate::use_cases::{Reported, UseCase};
 
 /// The page of a regression that has nothing more to show.
@@ -44,9 +46,14 @@ pub fn headline(
     let covers = format!("{} % interval covers", percent(assessment.level));
     vec![
         note.into_iter().fold(error, KeyFigure::note),
-        KeyFigure::new(covers, format!("{:.1}", 100.0 * assessment.covered()))
-            .unit("%")
-            .note("of the test points"),
+        KeyFigure::new(covers, format!("{:.1}", 100.0 * assessment.covered())).unit("%").note(
+            match assessment.method {
+                Some(_) => {
+                    format!("before calibration: {:.1}", 100.0 * assessment.covered_before())
+                }
+                None => "of the test points".to_owned(),
+            },
+        ),
         number("CRPS", "crps").note("error of the whole distribution"),
     ]
 }
@@ -76,46 +83,180 @@ pub struct Outputs {
     pub step: f64,
 }
 
-/// Whether intervals hold what they promise.
+/// Whether intervals hold what they promise, on the whole and under conditions.
 pub fn calibration(
     task: &Regression,
     assessment: &RegressionAssessment,
     outputs: &Outputs,
 ) -> Section {
-    let section = Section::new("Calibration")
-        .text("An honest interval of 90 % holds the truth nine times out of ten.")
+    let mut section = Section::new("Calibration")
+        .text(format!(
+            "An honest interval of 90 % holds the truth nine times out of ten. {}",
+            how(assessment)
+        ))
         .with(Block::Plot(coverage(assessment)))
         .with(Block::Plot(pit(assessment)));
-    match assessment.by_output.len() {
-        1 => section,
-        _ => section.with(Block::Plot(by_output(task, assessment, outputs))),
+    if assessment.by_output.len() > 1 {
+        section = section
+            .with(Block::Plot(by_output(task, assessment, outputs)))
+            .with(Block::Plot(coverage_by_output(assessment, outputs)));
+    }
+    let strata = [by_spread(task, assessment), by_group(assessment)];
+    let tables = std::iter::once(levels(assessment)).chain(strata.into_iter().flatten());
+    section.with_all(tables.map(Block::Table))
+}
+
+/// How predictions were calibrated, and what that promises.
+fn how(assessment: &RegressionAssessment) -> String {
+    let Some((method, examples)) = assessment.method else {
+        return "Intervals are those of the network, not calibrated.".to_owned();
+    };
+    let examples = format_number(examples as f64, 0);
+    match method {
+        Method::Adaptive(_) => format!(
+            "Intervals start from {examples} validation examples and follow what comes true: each \
+             forecast knows what was known when it is made. That keeps their promise in the long \
+             run, whatever the series does, though not at every single time."
+        ),
+        Method::Variance => format!(
+            "Deviations are multiplied by a factor for each output, from {examples} validation \
+             examples."
+        ),
+        _ => format!(
+            "Levels are those that intervals kept on {examples} validation examples. That holds \
+             for new examples of the same kind, though not for every group of them."
+        ),
     }
 }
 
 fn coverage(assessment: &RegressionAssessment) -> Plot {
     let share = |name: &str| Axis::linear(name).range(0.0, 1.0);
-    Plot::new("Coverage of central intervals", share("nominal"), share("observed"))
+    let plot = Plot::new("Coverage of central intervals", share("nominal"), share("observed"))
         .shape(Shape::Square)
         .caption("Above the diagonal intervals are too wide, below it too narrow.")
-        .with(Layer::rule("perfect", Rule::Diagonal))
-        .with(Layer::line("prediction", assessment.calibration.clone(), Color::Blue))
+        .with(Layer::rule("perfect", Rule::Diagonal));
+    let plot = match &assessment.calibration_raw {
+        Some(raw) => plot.with(
+            Layer::line("before calibration", raw.clone(), Color::Orange).stroke(Stroke::Dashed),
+        ),
+        None => plot,
+    };
+    plot.with(Layer::line("prediction", assessment.calibration.clone(), Color::Blue))
         .with(Layer::points("prediction", assessment.calibration.clone(), Color::Blue))
 }
 
 fn pit(assessment: &RegressionAssessment) -> Plot {
-    let total: f64 = assessment.pit.iter().sum();
     let bins = assessment.pit.len();
     let edges: Vec<f64> = (0..=bins).map(|edge| edge as f64 / bins as f64).collect();
-    let heights: Vec<f64> = assessment.pit.iter().map(|n| n / total * bins as f64).collect();
-    Plot::new(
+    let heights = |counts: &[f64]| -> Vec<f64> {
+        let total: f64 = counts.iter().sum();
+        counts.iter().map(|n| n / total * bins as f64).collect()
+    };
+    let plot = Plot::new(
         "PIT histogram",
         Axis::linear("probability integral transform"),
         Axis::linear("density"),
     )
     .shape(Shape::Square)
     .caption("Flat when the predicted distribution is right; a hill when it is too wide.")
-    .with(Layer::histogram("test part", &edges, &heights, Color::Blue))
-    .with(Layer::rule("flat", Rule::Horizontal(1.0)))
+    .with(Layer::histogram("test part", &edges, &heights(&assessment.pit), Color::Blue));
+    let plot = match &assessment.pit_raw {
+        Some(raw) => {
+            let heights = heights(raw);
+            let steps = edges.iter().copied().zip(heights.iter().chain(heights.last()).copied());
+            plot.with(Layer::steps("before calibration", steps, Color::Orange))
+        }
+        None => plot,
+    };
+    plot.with(Layer::rule("flat", Rule::Horizontal(1.0)))
+}
+
+/// Coverage and more at every level, before and after, each with how far it may be off by chance.
+fn levels(assessment: &RegressionAssessment) -> Table {
+    let percent_of = |name: String| {
+        let score = assessment.scores.iter().find(|score| score.name == name);
+        score.map_or(Cell::from("–"), |score| {
+            let [value, error] = [score.value, score.se_draws].map(|x| 100.0 * x);
+            match error.is_finite() {
+                true => Cell::from(format!("{value:.1} ± {error:.1}").as_str()),
+                false => Cell::number(value, 1),
+            }
+        })
+    };
+    let rows = assessment.scores.iter().filter_map(|score| {
+        let level = score.name.strip_prefix("coverage_")?;
+        let before = percent_of(format!("coverage_{level}{RAW}"));
+        let own = !level.ends_with(RAW);
+        own.then(|| {
+            vec![
+                Cell::from(level),
+                percent_of(score.name.clone()),
+                before,
+                percent_of(format!("band_coverage_{level}")),
+            ]
+        })
+    });
+    Table {
+        caption: "Share of the truth inside, in percent, with its standard error over draws. A \
+                  band holds all outputs of an example at once."
+            .into(),
+        header: ["Level (%)", "Interval", "Before calibration", "Band"].map(Into::into).into(),
+        rows: rows.collect(),
+        highlight: None,
+    }
+}
+
+fn coverage_by_output(assessment: &RegressionAssessment, outputs: &Outputs) -> Plot {
+    let &Outputs { name, label, step } = outputs;
+    let strata = &assessment.coverage_by_output;
+    let colors = [Color::Blue, Color::Green, Color::Orange, Color::Purple];
+    let count = strata.first().map_or(0, |stratum| stratum.coverage.len());
+    let plot = Plot::new(
+        format!("Coverage by {name}"),
+        Axis::linear(label),
+        Axis::linear("inside").unit("%").range(0.0, 100.0),
+    )
+    .shape(Shape::Half)
+    .caption("Level lines are perfect.");
+    (0..count.min(colors.len())).fold(plot, |plot, index| {
+        let points = strata.iter().enumerate().map(|(output, stratum)| {
+            ((output + 1) as f64 * step, 100.0 * stratum.coverage[index].observed)
+        });
+        let nominal = strata[0].coverage[index].nominal;
+        plot.with(Layer::rule("", Rule::Horizontal(100.0 * nominal))).with(Layer::line(
+            format!("{} %", percent(nominal)),
+            points.collect::<Vec<_>>(),
+            colors[index],
+        ))
+    })
+}
+
+fn strata(caption: String, first: &str, names: &[String], strata: &[Stratum]) -> Option<Table> {
+    let levels: Vec<String> =
+        strata.first()?.coverage.iter().map(|row| format!("{} %", percent(row.nominal))).collect();
+    let rows = names.iter().zip(strata).map(|(name, stratum)| {
+        let cells = stratum.coverage.iter().map(|row| Cell::number(100.0 * row.observed, 1));
+        let count = Cell::number(stratum.count, 0);
+        [Cell::from(name.as_str()), count].into_iter().chain(cells).collect()
+    });
+    let header = [first.to_owned(), "values".to_owned()].into_iter().chain(levels);
+    Some(Table { caption, header: header.collect(), rows: rows.collect(), highlight: None })
+}
+
+fn by_spread(task: &Regression, assessment: &RegressionAssessment) -> Option<Table> {
+    let ends: Vec<String> = assessment.spreads.iter().map(|end| task.shown(*end)).collect();
+    let (first, last) = (ends.first()?, ends.last()?);
+    let mut names = vec![format!("below {first}")];
+    names.extend(ends.windows(2).map(|pair| format!("{} to {}", pair[0], pair[1])));
+    names.push(format!("above {last}"));
+    let caption = "Coverage in percent of predictions from narrow to wide.".to_owned();
+    let first = task.label("predicted std");
+    strata(caption, &first, &names, &assessment.coverage_by_spread)
+}
+
+fn by_group(assessment: &RegressionAssessment) -> Option<Table> {
+    let (by, names) = assessment.groups.as_ref()?;
+    strata(format!("Coverage in percent by {by}."), by, names, &assessment.coverage_by_group)
 }
 
 fn by_output(task: &Regression, assessment: &RegressionAssessment, outputs: &Outputs) -> Plot {
@@ -154,11 +295,17 @@ pub fn scores(
         Cell::number(100.0 * assessment.covered(), 1),
         number("mean_std"),
     ];
+    let before = assessment.method.map(|_| {
+        let raw = |name: &str| Cell::number(assessment.score(&assessment.raw_name(name)), decimals);
+        let covered = Cell::number(100.0 * assessment.covered_before(), 1);
+        let name = Cell::from("before calibration");
+        vec![name, number("rmse"), number("mae"), raw("crps"), covered, raw("mean_std")]
+    });
     let [rmse, mae, crps, std] = ["RMSE", "MAE", "CRPS", "mean std"].map(|name| task.label(name));
     Table {
         caption: "Scores on the test part; lower is better but for coverage.".into(),
         header: vec![String::new(), rmse, mae, crps, covers, std],
-        rows: std::iter::once(own).chain(baselines.iter().map(baseline)).collect(),
+        rows: std::iter::once(own).chain(before).chain(baselines.iter().map(baseline)).collect(),
         highlight: Some(0),
     }
 }

@@ -11,7 +11,7 @@ use super::corrupted::{Corrupted, Extras, SEVERITIES, corrupt};
 use super::picture::png;
 use crate::tasks::classification::{
     ClassificationAssessment, Outcome, Predictions, confusion, entropies, headline, reliability,
-    scores, training,
+    scores, sets, training,
 };
 use crate::tasks::{find, page};
 use crate::use_cases::{Reported, UseCase as _};
@@ -36,7 +36,8 @@ pub fn report(run: &Reported<'_, Cifar10>) -> Report {
                  of ten; and it is less sure where it is wrong.",
             )
             .with(Block::Plot(reliability(assessment)))
-            .with(Block::Plot(entropies(&assessment.predictions))),
+            .with(Block::Plot(entropies(&assessment.predictions)))
+            .with_all(sets(assessment).map(Block::Table)),
     ];
     let mut figures = headline(assessment);
     if !extras.corrupted.is_empty() {

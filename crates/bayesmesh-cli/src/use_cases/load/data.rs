@@ -189,9 +189,4 @@ impl Load {
     pub fn steps_in(&self, seconds: usize) -> usize {
         seconds / self.series.step_seconds as usize
     }
-
-    /// Normalised values in MW.
-    pub fn invert(&self, normalised: &[f32]) -> Vec<f64> {
-        normalised.iter().map(|&z| f64::from(self.normaliser.invert(z))).collect()
-    }
 }

@@ -1,11 +1,15 @@
 //! The report of a load forecast.
 
-use bayesmesh_report::{Axis, Block, Color, Interval, Layer, Plot, Report, Section, format_number};
+use bayesmesh_report::{
+    Axis, Block, Cell, Color, Interval, Layer, Plot, Report, Section, Stroke, Table, format_number,
+};
 
 use super::fan::{Extras, FanWindow, LEVELS};
 use super::{BASELINES, Load};
 use crate::tasks::page;
-use crate::tasks::regression::{Outputs, calibration, headline, scores, training};
+use crate::tasks::regression::{
+    Outputs, Regression, RegressionAssessment, calibration, headline, scores, training,
+};
 use crate::use_cases::{Reported, UseCase as _};
 
 /// The page of a run.
@@ -27,7 +31,9 @@ pub fn report(run: &Reported<'_, Load>) -> Report {
                 "Three days of the test part. A forecast of {outputs} hours is made from what was \
                  known at its beginning, then the next one; so the fan opens again and again."
             ))
-            .with(Block::Plot(fan(extras, assessment.draws))),
+            .with(Block::Plot(fan(extras, assessment.draws)))
+            .with(Block::Plot(paths(extras)))
+            .with(Block::Table(joint(&task, assessment))),
         training(&task, run.metrics),
         calibration(&task, assessment, &leads),
         Section::new("Scores").with(Block::Table(table)),
@@ -59,4 +65,56 @@ fn fan(extras: &Extras, draws: usize) -> Plot {
         .with_fan((0..LEVELS.len()).map(interval).collect(), Color::Blue)
         .with(Layer::line("mean forecast", line(|w| &w.mean), Color::Blue))
         .with(Layer::line("observed", line(|w| &w.truth), Color::Ink))
+}
+
+/// Sample paths of a day, and the band around all of them.
+fn paths(extras: &Extras) -> Plot {
+    let leads = extras.fan.first().map_or(1, |window| window.times.len().max(1));
+    let span = extras.fan.first().map_or(0.0, |window| {
+        let last = window.times.len() - 1;
+        (window.times[last] - window.times[0]) / last.max(1) as f64 * leads as f64
+    });
+    let day = &extras.fan[..extras.fan.len().min((86_400.0 / span.max(1.0)).ceil() as usize)];
+    let mut plot = Plot::new("Paths", Axis::time("time, UTC"), Axis::linear("load").unit("MW"))
+        .caption(format!(
+            "A day of them: {} joint samples of each forecast, and the band that holds a whole \
+             forecast nine times out of ten.",
+            super::fan::PATHS
+        ));
+    for window in day {
+        if let Some([lower, upper]) = &window.band {
+            let ends = lower.iter().copied().zip(upper.iter().copied());
+            let points =
+                window.times.iter().zip(ends).map(|(&time, (low, high))| (time, low, high));
+            let label = format!("{:.0} % band", 100.0 * super::fan::BAND);
+            plot = plot.with(Layer::band(label, points.collect::<Vec<_>>(), Color::Blue));
+        }
+    }
+    for window in day {
+        for path in &window.paths {
+            let points: Vec<(f64, f64)> =
+                window.times.iter().copied().zip(path.iter().copied()).collect();
+            plot = plot.with(Layer::line("path", points, Color::Blue).stroke(Stroke::Thin));
+        }
+        let observed: Vec<(f64, f64)> =
+            window.times.iter().copied().zip(window.truth.iter().copied()).collect();
+        plot = plot.with(Layer::line("observed", observed, Color::Ink));
+    }
+    plot
+}
+
+/// Whether paths hang together as the truth does.
+fn joint(task: &Regression, assessment: &RegressionAssessment) -> Table {
+    let row = |label: &str, name: &str| {
+        let number = |name: &str| Cell::number(assessment.in_unit(name), task.decimals);
+        vec![Cell::from(label), number(name), number(&format!("{name}_shuffled"))]
+    };
+    Table {
+        caption: "Scores of whole paths; lower is better. Shuffled over paths at each lead time \
+                  they have the same intervals and no dependence."
+            .into(),
+        header: vec![String::new(), task.label("paths"), task.label("shuffled")],
+        rows: vec![row("energy score", "energy_score"), row("variogram score", "variogram_score")],
+        highlight: None,
+    }
 }
