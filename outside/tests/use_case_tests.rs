@@ -99,7 +99,7 @@ fn it_predicts_its_test_data_and_files() {
     let result = folder.done(&["predict", "r", "--out", "p.csv"]);
     assert_eq!(result["examples"], 100);
     let text = folder.read("p.csv");
-    assert!(text.starts_with("example,output,mean,std,q5,q25,q50,q75,q95\n0,0,"), "{text}");
+    assert!(text.starts_with("example,output,mean,std,q5,q25,q50,q75,q95,epistemic,aleatoric,band90_lower,band90_upper\n0,0,"), "{text}");
     assert_eq!(text.lines().count(), 101);
     assert_eq!(folder.done(&["predict", "r", "--out", "p.parquet"])["examples"], 100);
     let bytes = fs::read(folder.0.join("p.parquet")).unwrap();

@@ -131,13 +131,18 @@ fn forecasts_are_written_as_csv_npy_and_parquet() {
     assert_eq!(predict("x.csv", &[])["forecasts"], 1);
     let text = scratch.read("x.csv");
     let (header, rows) = read_csv(&text);
-    assert_eq!(header, ["origin", "time", "mean", "std", "q5", "q25", "q50", "q75", "q95"]);
+    let quantiles = ["q5", "q25", "q50", "q75", "q95"];
+    let last = ["epistemic", "aleatoric", "band90_lower", "band90_upper"];
+    assert_eq!(header, [&["origin", "time", "mean", "std"], &quantiles[..], &last[..]].concat());
     assert_eq!(rows.len(), 24);
     for row in &rows {
         assert!((10_000.0..120_000.0).contains(&row[0]), "{row:?}");
         assert!(row[1] > 0.0, "{row:?}");
-        assert!(row[2..].is_sorted_by(|a, b| a < b), "{row:?}");
+        assert!(row[2..7].is_sorted_by(|a, b| a < b), "{row:?}");
         assert!(row[2] < row[0] && row[0] < row[6], "{row:?}");
+        // The deviation has two parts, and a band is wider than the interval of its level.
+        assert!((row[7].hypot(row[8]) / row[1] - 1.0).abs() < 1e-3, "{row:?}");
+        assert!(row[9] < row[2] && row[10] > row[6], "{row:?}");
     }
     // The series ends at 23:45 of its third day; the forecast begins a quarter-hour later.
     let first = text.lines().nth(1).unwrap();
@@ -147,8 +152,8 @@ fn forecasts_are_written_as_csv_npy_and_parquet() {
 
     predict("x.npy", &[]);
     let (shape, values) = read_npy(&std::fs::read(scratch.path("x.npy")).unwrap());
-    assert_eq!(shape, [1, 24, 7]);
-    assert_eq!(values.len(), 24 * 7);
+    assert_eq!(shape, [1, 24, 11]);
+    assert_eq!(values.len(), 24 * 11);
     for (a, b) in values.iter().zip(rows.iter().flatten()) {
         assert!((f64::from(*a) - b).abs() < 0.06, "{a} in the one file, {b} in the other");
     }
@@ -164,7 +169,7 @@ fn forecasts_are_written_as_csv_npy_and_parquet() {
             let Field::TimestampMillis(millis) = cell else { panic!("{cell} is no time") };
             assert_eq!((format_time(millis / 1000), millis % 1000), (time.to_owned(), 0));
         }
-        for (cell, value) in cells[2..].iter().zip(&values[7 * count..]) {
+        for (cell, value) in cells[2..].iter().zip(&values[11 * count..]) {
             assert_eq!(*cell, Field::Float(*value));
         }
         count += 1;
@@ -174,9 +179,9 @@ fn forecasts_are_written_as_csv_npy_and_parquet() {
     // 288 values: forecasts from 0, 24, … 168 and, as always, from the end, 192.
     assert_eq!(predict("y.npy", &["--every", "24"])["forecasts"], 9);
     let (shape, several) = read_npy(&std::fs::read(scratch.path("y.npy")).unwrap());
-    assert_eq!(shape, [9, 24, 7]);
+    assert_eq!(shape, [9, 24, 11]);
     // Draws leave out other units in every row, so the last is that of before but for its noise.
-    for (several, alone) in several[8 * 24 * 7..].chunks(7).zip(values.chunks(7)) {
+    for (several, alone) in several[8 * 24 * 11..].chunks(11).zip(values.chunks(11)) {
         assert!((several[0] - alone[0]).abs() < alone[1] / 2.0, "{several:?} {alone:?}");
     }
     predict("y.csv", &["--every", "24"]);
@@ -187,12 +192,116 @@ fn forecasts_are_written_as_csv_npy_and_parquet() {
     assert_eq!(origins[7..], ["2015-01-03T17:45:00Z", "2015-01-03T23:45:00Z"]);
 
     let columns = predict("z.csv", &["--quantiles", "0.1,0.333", "--draws", "16"]);
-    assert_eq!(columns["columns"], serde_json::json!(["mean", "std", "q10", "q33.3"]));
+    let names = [&["mean", "std", "q10", "q33.3"], &last[..]].concat();
+    assert_eq!(columns["columns"], serde_json::json!(names));
     let text = scratch.read("z.csv");
     let (header, rows) = read_csv(&text);
-    assert_eq!(&header[4..], ["q10", "q33.3"]);
+    assert_eq!(&header[4..6], ["q10", "q33.3"]);
     assert!(rows.iter().all(|row| row[2] < row[3]));
     scratch.assert_nothing_unfinished();
+}
+
+#[test]
+fn paths_are_written_as_csv_npy_and_parquet() {
+    let scratch = trained();
+    let predict = |out: &str| {
+        let arguments = ["predict", "run", "in.csv", "--json", "--paths", "20", "--every", "48"];
+        scratch.run(&[&arguments[..], &["--out", out]].concat()).success()
+    };
+    let result = predict("p.npy");
+    assert_eq!(
+        (&result["forecasts"], &result["columns"]),
+        (&5.into(), &serde_json::json!(["value"]))
+    );
+    let (shape, values) = read_npy(&std::fs::read(scratch.path("p.npy")).unwrap());
+    assert_eq!(shape, [5, 20, 24]);
+    // Paths differ, and each is smoother than values of different paths are.
+    let path = |index: usize| &values[index * 24..][..24];
+    assert_ne!(path(0), path(1));
+    let roughness = |value: &dyn Fn(usize) -> f32| -> f32 {
+        (1..24).map(|k| (value(k) - value(k - 1)).abs()).sum()
+    };
+    let along: f32 = (0..20).map(|p| roughness(&|k| path(p)[k])).sum();
+    let across: f32 = (0..20).map(|p| roughness(&|k| path((p + k) % 20)[k])).sum();
+    assert!(along < across, "{along} {across}");
+
+    predict("p.csv");
+    let text = scratch.read("p.csv");
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some("origin,path,time,value"));
+    let first = lines.next().unwrap();
+    assert!(first.starts_with("2015-01-01T23:45:00Z,0,2015-01-02T00:00:00Z,"), "{first}");
+    assert_eq!(text.lines().count(), 1 + 5 * 20 * 24);
+    for (line, value) in text.lines().skip(1).zip(&values) {
+        let written: f32 = line.rsplit(',').next().unwrap().parse().unwrap();
+        assert!((written - value).abs() < 0.06, "{line} {value}");
+    }
+    predict("p.parquet");
+    let file = std::fs::File::open(scratch.path("p.parquet")).unwrap();
+    let table = SerializedFileReader::new(file).unwrap();
+    assert_eq!(table.metadata().file_metadata().num_rows(), 5 * 20 * 24);
+
+    for (arguments, words) in [
+        (["--paths", "0"], "--paths 0 is not possible"),
+        (["--band", "1.5"], "--band is a level between 0 and 1"),
+    ] {
+        let command = [&["predict", "run", "in.csv", "--out", "q.csv"], &arguments[..]].concat();
+        let refused = scratch.run(&command);
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.stderr.contains(words), "{refused:?}");
+    }
+    assert!(!scratch.path("q.csv").exists());
+}
+
+/// A run can be scored and predict without calibration, and its own comes back.
+#[test]
+fn calibration_is_used_unless_it_is_turned_off() {
+    let scratch = trained();
+    let evaluation = |set: &[&str]| {
+        scratch.run(&[&["evaluate", "run", "--json"], set].concat()).success()["test"].clone()
+    };
+    let own = evaluation(&[]);
+    let none = evaluation(&["--set", "calibrate.kind=none"]);
+    let number = |scores: &serde_json::Value, name: &str| scores[name].as_f64().unwrap();
+    for name in ["coverage_50", "coverage_90", "crps_mw"] {
+        let raw = number(&own, &format!("{name}_raw"));
+        assert!((raw / number(&none, name) - 1.0).abs() < 1e-9, "{name} {own} {none}");
+        assert_eq!(number(&none, name), number(&none, &format!("{name}_raw")));
+    }
+    assert_ne!(number(&own, "coverage_90"), number(&none, "coverage_90"));
+    assert!(own.get("band_coverage_90").is_some() && none.get("band_coverage_90").is_none());
+    assert_eq!(evaluation(&[]), own);
+    let variance = evaluation(&["--set", "calibrate.kind=variance"]);
+    assert_ne!(number(&variance, "crps_mw"), number(&own, "crps_mw"));
+    assert_eq!(evaluation(&[]), own);
+
+    let columns = |set: &[&str]| {
+        let arguments = ["predict", "run", "in.csv", "--out", "c.csv", "--json"];
+        scratch.run(&[&arguments[..], set].concat()).success()["columns"].to_string()
+    };
+    assert!(columns(&[]).contains("band90_lower"));
+    assert!(!columns(&["--set", "calibrate.kind=none"]).contains("band"));
+    // Predictions need no evaluation.
+    std::fs::remove_file(scratch.path("run/evaluation.json")).unwrap();
+    assert!(columns(&[]).contains("band90_lower"));
+}
+
+#[test]
+fn draws_are_added_until_scores_do_not_depend_on_them() {
+    let scratch = trained();
+    let result = scratch.run(&["evaluate", "run", "--draws", "auto", "--json"]).success();
+    let draws = result["draws"].as_u64().unwrap();
+    let file: serde_json::Value =
+        serde_json::from_str(&scratch.read("run/evaluation.json")).unwrap();
+    for (name, errors) in file["standard_errors"].as_object().unwrap() {
+        let [over_draws, over_examples] =
+            ["draws", "examples"].map(|over| errors[over].as_f64().unwrap_or(0.0));
+        let counts = !name.ends_with("_raw") && over_examples > 0.0;
+        assert!(!counts || draws == 4096 || over_draws <= 0.1 * over_examples, "{name} {errors}");
+    }
+    let wrong = scratch.run(&["evaluate", "run", "--draws", "many"]);
+    assert_eq!(wrong.code, Some(2));
+    assert!(wrong.stderr.contains("a number, or `auto`"), "{wrong:?}");
 }
 
 #[test]

@@ -265,26 +265,6 @@ fn what_is_read_is_not_written_over() {
     assert!(Checkpoint::load(scratch.path(earlier)).is_ok());
 }
 
-#[test]
-fn an_evaluation_that_was_tampered_with_is_made_anew() {
-    let scratch = trained();
-    let sound: Value = serde_json::from_str(&scratch.read("run/evaluation.json")).unwrap();
-    let noise = sound["noise_mw"].as_array().unwrap();
-    let short = &noise[1..];
-    let nulls = vec![Value::Null; noise.len()];
-    for wrong in [json!([]), json!(nulls), json!(short)] {
-        let mut evaluation = sound.clone();
-        evaluation["noise_mw"] = wrong;
-        scratch.write("run/evaluation.json", evaluation.to_string());
-        let predict = scratch.run(&["predict", "run", "s.csv", "--out", "o.csv", "--json"]);
-        let words = ["run/evaluation.json", "noise_mw", "bayesmesh evaluate run"];
-        refused(&predict, 1, &words);
-        assert!(!scratch.path("o.csv").exists());
-    }
-    scratch.run(&["evaluate", "run", "--json"]).success();
-    scratch.run(&["predict", "run", "s.csv", "--out", "o.csv", "--json"]).success();
-}
-
 /// A single such value is repaired; where all are, nothing is left to compare with, and the
 /// network is given numbers it cannot multiply.
 #[test]

@@ -9,7 +9,9 @@ use bayesmesh::checkpoint::Store;
 use bayesmesh::loss::{Categorical, Gaussian, Mixture, SquaredErrorOfMean};
 use bayesmesh::metrics::Evaluation;
 use bayesmesh::posterior::InitialStd;
-use bayesmesh::{Loss, McDropout, MeanField, Posterior, Prior, Scoring, Settings, Trainer};
+use bayesmesh::{
+    CalibrateConfig, Loss, McDropout, MeanField, Posterior, Prior, Scoring, Settings, Trainer,
+};
 use bayesmesh_data::cifar10::{Cifar10, Normalisation};
 use bayesmesh_data::load::synth::{SynthConfig, german_like};
 use bayesmesh_data::load::{self, LoadWindows, Normaliser};
@@ -112,17 +114,21 @@ fn a_forecast_without_noise_has_the_scores_of_the_library() {
     scratch.train("demo", &settings, &["--out", "run"]).success();
     let file = evaluation(&scratch);
     let (valid, test, unit) = windows();
-    let trainer = restored(&scratch, McDropout::new(mlp(24, 0.02)), SquaredErrorOfMean);
+    let mut trainer = restored(&scratch, McDropout::new(mlp(24, 0.02)), SquaredErrorOfMean);
 
-    let noise = trainer.predictor().estimate_noise(&valid, 8).unwrap();
-    for (found, expected) in file["noise_mw"].as_array().unwrap().iter().zip(&noise) {
+    let library = trainer.evaluate(&test, 8).unwrap();
+    let kept = trainer.noise().to_vec();
+    trainer.calibrate(&valid, CalibrateConfig::None, 8).unwrap();
+    assert_eq!(trainer.noise(), kept);
+    for (found, expected) in file["noise_mw"].as_array().unwrap().iter().zip(trainer.noise()) {
         let distance = (found.as_f64().unwrap() - unit * expected).abs();
         assert!(distance <= ROUNDING * unit, "{found} {expected}");
     }
-    let library =
-        trainer.predictor().evaluate_as(&test, &Scoring { noise, ..Scoring::new(8) }).unwrap();
     for own in ["rmse", "mae", "crps", "mean_std"] {
         assert_agrees(&file, &format!("{own}_mw"), &library, own, unit);
+    }
+    for own in ["crps", "mean_std"] {
+        assert_agrees(&file, &format!("{own}_mw_raw"), library.raw().unwrap(), own, unit);
     }
     for name in ["coverage_50", "coverage_90", "mace"] {
         assert_agrees(&file, name, &library, name, 1.0);

@@ -9,7 +9,6 @@ use crate::recipe::Recipe;
 use crate::run::RunFolder;
 use crate::say::say;
 use crate::tasks::Task as _;
-use crate::tasks::classification::Classification;
 use crate::use_cases::{CaseTrainer, InputOf, UseCase};
 
 /// Calibrates a trained network as its recipe says, unless it is calibrated so. A calibration that
@@ -38,16 +37,21 @@ pub fn calibrate<U: UseCase, N: Network<Input = InputOf<U>> + 'static>(
             (case.train(), CalibrateConfig::None)
         }
     };
-    let classes = U::Task::INFO.name == Classification::INFO.name;
-    let wanted = config.method(classes, U::SERIES)?;
+    let wanted = config.method(U::Task::INFO.classes, U::SERIES)?;
     let before = trainer.calibration().map(Calibration::method);
     let noise_known = !trainer.loss().leaves_noise_open() || !trainer.noise().is_empty();
     if before == wanted && noise_known {
         return Ok(());
     }
     trainer.calibrate(valid, config, recipe.evaluate.draws)?;
-    // Another calibration for this time only does not replace that of the run.
-    let keeps = folder.filter(|_| before.is_none());
+    // Another calibration for this time only does not become that of the run.
+    let keeps = match folder {
+        Some(folder) if before.is_none() => {
+            let own = Recipe::load(job.catalogue(), &folder.recipe(), &[])?;
+            (own.calibrate == recipe.calibrate).then_some(folder)
+        }
+        _ => None,
+    };
     let last = trainer.checkpoint_on(keeps.is_some())?;
     if let (Some(folder), Some(last)) = (keeps, last) {
         Store::open(folder.checkpoints())?.save(&last)?;

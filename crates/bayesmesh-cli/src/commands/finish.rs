@@ -168,10 +168,16 @@ fn assess<U: UseCase, N: Network<Input = InputOf<U>> + 'static>(
 }
 
 /// The largest ratio of the standard error over draws to that over examples, and of which score.
-/// Those of predictions before calibration do not count.
+/// Those of predictions before calibration do not count, nor those of paths, of which there are
+/// always as many.
 fn dependence(scores: &[Score]) -> (f64, &str) {
+    let counts = |score: &&Score| {
+        let of_paths =
+            ["energy_score", "variogram_score"].iter().any(|of| score.name.starts_with(of));
+        !score.name.ends_with(RAW) && !of_paths
+    };
     let known = |score: &&Score| score.se_draws >= 0.0 && score.se_examples > 0.0;
-    let own = scores.iter().filter(|score| !score.name.ends_with(RAW)).filter(known);
+    let own = scores.iter().filter(counts).filter(known);
     let ratios = own.map(|score| (score.se_draws / score.se_examples, score.name.as_str()));
     ratios.max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((0.0, "no score"))
 }

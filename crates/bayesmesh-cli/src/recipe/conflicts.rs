@@ -6,8 +6,7 @@ use bayesmesh::trainer::Schedule;
 
 use super::Recipe;
 use super::sections::Rate;
-use crate::tasks::classification::Classification;
-use crate::tasks::{Task as _, TaskInfo};
+use crate::tasks::TaskInfo;
 
 /// Keys that do not go together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -188,8 +187,7 @@ fn levels(recipe: &Recipe) -> Option<Conflict> {
 /// A calibration that is not for these data.
 fn calibration(recipe: &Recipe) -> Option<Conflict> {
     let case = recipe.use_case();
-    let classes = case.task().name == Classification::INFO.name;
-    let refused = recipe.calibrate.method(classes, case.is_series()).err()?;
+    let refused = recipe.calibrate.method(case.task().classes, case.is_series()).err()?;
     Some(Conflict::new(
         "calibrate.kind",
         refused.to_string(),

@@ -38,8 +38,8 @@ pub struct Evaluate {
     /// Draws of the scores on validation data during training.
     #[key(unset = "as many as `train.samples`", at_least = 1, at_most = 1_000_000)]
     pub validation_draws: Option<usize>,
-    /// Nominal levels of the predictive intervals, ascending; 0.9 is the interval that should hold
-    /// 90 % of the truth. For numbers.
+    /// Nominal levels of the predictive intervals, ascending; 0.9 is the interval, or the set of
+    /// classes, that should hold 90 % of the truth.
     #[key(default = [0.5, 0.8, 0.9, 0.95], above = 0, below = 1, items = 1)]
     #[key(also("quantiles", "intervals", "coverage"))]
     pub levels: Vec<f64>,

@@ -29,6 +29,8 @@ pub struct TaskInfo {
     pub name: &'static str,
     /// "numbers"
     pub predicts: &'static str,
+    /// Whether these are classes.
+    pub classes: bool,
     /// The kinds of `[loss]`.
     pub losses: fn() -> Vec<Kind>,
     /// One of them.

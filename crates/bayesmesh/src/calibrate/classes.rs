@@ -57,12 +57,12 @@ impl ClassCalibration {
     /// are more probable, and a random part of its own, so that sets hold the right class exactly
     /// as often as they say and not more often.
     ///
-    /// The random part is made from the bits of the probabilities: the same prediction has the same
-    /// set, wherever it is made.
-    pub fn scores(&self, probabilities: &[f32]) -> Vec<f64> {
+    /// The random part is made from the number of the example: it has the same set wherever it is
+    /// predicted.
+    pub fn scores(&self, probabilities: &[f32], example: u64) -> Vec<f64> {
         let mut ranked: Vec<usize> = (0..probabilities.len()).collect();
         ranked.sort_by(|&a, &b| probabilities[b].total_cmp(&probabilities[a]));
-        let u = uniform(probabilities);
+        let u = uniform(example);
         let (mut above, mut scores) = (0.0, vec![0.0; probabilities.len()]);
         for (place, &class) in ranked.iter().enumerate() {
             let own = f64::from(probabilities[class]);
@@ -73,10 +73,10 @@ impl ClassCalibration {
         scores
     }
 
-    /// Whether each class is in the set of an example at a level.
-    pub fn set(&self, probabilities: &[f32], level: f64) -> Vec<bool> {
+    /// Whether each class is in the set of an example, by its number, at a level.
+    pub fn set(&self, probabilities: &[f32], example: u64, level: f64) -> Vec<bool> {
         let threshold = self.threshold(level).unwrap_or(f64::INFINITY);
-        self.scores(probabilities).into_iter().map(|score| score <= threshold).collect()
+        self.scores(probabilities, example).into_iter().map(|score| score <= threshold).collect()
     }
 
     /// Learns sets from the scores of the right classes of validation data.
@@ -88,17 +88,13 @@ impl ClassCalibration {
     }
 }
 
-/// A number in (0, 1) that the bits of some others give.
-fn uniform(values: &[f32]) -> f64 {
-    let mix = |hash: u64, value: &f32| {
-        // SplitMix64's finaliser.
-        let x = (hash ^ u64::from(value.to_bits())).wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ (x >> 31)
-    };
-    let hash = values.iter().fold(0, mix);
-    ((hash >> 12) as f64 + 0.5) / (1u64 << 52) as f64
+/// A number in (0, 1) for each example.
+fn uniform(example: u64) -> f64 {
+    // SplitMix64.
+    let x = example.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (((x ^ (x >> 31)) >> 12) as f64 + 0.5) / (1u64 << 52) as f64
 }
 
 /// The log-likelihood of labels at many temperatures at once, which adds over examples: so that one
@@ -125,6 +121,8 @@ impl TemperatureSearch {
         let Truth::Labels(labels) = truth else {
             return Err(Error::Setting("a temperature is for classes, not for values".to_owned()));
         };
+        // Refuses labels that are none.
+        prediction.log_probability(labels)?;
         self.statistics[0] += labels.len() as f64;
         for step in 0..Self::STEPS {
             let tempered = prediction.clone().tempered(Self::logarithm(step).exp());
@@ -189,16 +187,16 @@ mod tests {
     #[test]
     fn scores_are_what_is_more_probable_and_a_part_of_the_own() {
         let p = [0.2, 0.5, 0.3];
-        let u = uniform(&p);
+        let u = uniform(4);
         assert!(u > 0.0 && u < 1.0);
         let aps = with(Temperature::default(), Vec::new());
         let expected = [0.8 + 0.2 * u, 0.5 * u, 0.5 + 0.3 * u];
         let close = |a: Vec<f64>, b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-7);
-        assert!(close(aps.scores(&p), &expected));
+        assert!(close(aps.scores(&p, 4), &expected));
         let raps = with(Temperature { penalty: 0.1, penalty_from: 1 }, Vec::new());
-        assert!(close(raps.scores(&p), &[expected[0] + 0.2, expected[1], expected[2] + 0.1]));
+        assert!(close(raps.scores(&p, 4), &[expected[0] + 0.2, expected[1], expected[2] + 0.1]));
         // Nothing is known: every class may be the right one.
-        assert_eq!(aps.set(&p, 0.9), [true; 3]);
+        assert_eq!(aps.set(&p, 4, 0.9), [true; 3]);
     }
 
     /// Probabilities that are twice as sure as they should be: the temperature is 2 again.
@@ -231,9 +229,9 @@ mod tests {
                     .mean();
                 let rows: Vec<&[f32]> = wrong.chunks_exact(6).collect();
                 let empty = with(sets, Vec::new());
-                let scores = (0..n).map(|i| empty.scores(rows[i])[labels[i]]).collect();
+                let scores = (0..n).map(|i| empty.scores(rows[i], i as u64)[labels[i]]).collect();
                 let learned = with(sets, scores);
-                inside += usize::from(learned.set(rows[n], level)[labels[n]]);
+                inside += usize::from(learned.set(rows[n], n as u64, level)[labels[n]]);
             }
             let share = f64::from(inside as u32) / f64::from(repetitions);
             // Between the level and the level + 1/(n+1), within three binomial errors.

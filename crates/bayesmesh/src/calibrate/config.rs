@@ -33,8 +33,8 @@ pub enum CalibrateConfig {
 /// How fast intervals follow what comes true.
 #[derive(Clone, Copy, Debug, PartialEq, Keys, Serialize, Deserialize)]
 pub struct Adaptive {
-    /// How much the width of an interval grows for a miss, as a share of it. Larger is quicker and
-    /// less steady.
+    /// How much widths grow for a miss, as a share: that of a lead time, and that of a level. Larger
+    /// is quicker and less steady.
     #[key(default = 0.005, above = 0, below = 1, also("gamma", "step", "lr"))]
     pub rate: f32,
 }

@@ -43,9 +43,10 @@ impl<P: Posterior> Predictor<P> {
                 let search = raw.score_with(valid, draws, search, TemperatureSearch::add)?;
                 let temperature = search.best() as f32;
                 let mut classes = ClassCalibration { temperature, sets, thresholds: Vec::new() };
-                let scores = raw.tabulate_with_truth(valid, draws, 1, |_, prediction, truth| {
-                    scores_of_labels(&classes, prediction, truth)
-                })?;
+                let scores =
+                    raw.tabulate_with_truth(valid, draws, 1, |rows, prediction, truth| {
+                        scores_of_labels(&classes, rows, prediction, truth)
+                    })?;
                 classes.learn(scores);
                 (Learned::Classes(classes), valid.len())
             }
@@ -138,7 +139,8 @@ impl Calibration {
             search.add(prediction, truth)?;
             let temperature = search.best() as f32;
             let mut classes = ClassCalibration { temperature, sets, thresholds: Vec::new() };
-            classes.learn(scores_of_labels(&classes, prediction, truth)?);
+            let rows: Vec<usize> = (0..examples).collect();
+            classes.learn(scores_of_labels(&classes, &rows, prediction, truth)?);
             return Ok(Some(Self { method, examples, learned: Learned::Classes(classes) }));
         }
         let outputs = prediction.outputs();
@@ -190,6 +192,12 @@ fn residuals_of(prediction: &Predictive, truth: &Truth) -> Result<Vec<f64>> {
     let Truth::Values(truth) = truth else {
         return Err(Error::Setting("intervals are of values, and these are classes".to_owned()));
     };
+    if let Some(index) = truth.iter().position(|value| !value.is_finite()) {
+        return Err(Error::Data(format!(
+            "a true value of {} (value {index}) cannot be calibrated with; remove it",
+            truth[index]
+        )));
+    }
     let deviations = prediction.deviations(truth)?;
     let (mean, variance) = prediction.mean_and_variance();
     let cells = deviations.iter().enumerate().flat_map(|(cell, deviation)| {
@@ -203,15 +211,21 @@ fn residuals_of(prediction: &Predictive, truth: &Truth) -> Result<Vec<f64>> {
 /// The score of the right class of each row, by which sets are made.
 fn scores_of_labels(
     classes: &ClassCalibration,
+    rows: &[usize],
     prediction: &Predictive,
     truth: &Truth,
 ) -> Result<Vec<f64>> {
     let Truth::Labels(labels) = truth else {
         return Err(Error::Setting("sets are of classes, and these are values".to_owned()));
     };
-    let mean = prediction.clone().tempered(classes.temperature()).mean();
-    let rows = mean.chunks_exact(prediction.outputs()).zip(labels);
-    Ok(rows.map(|(row, &label)| classes.scores(row)[label]).collect())
+    let prediction = prediction.clone().tempered(classes.temperature());
+    // Refuses labels that are none.
+    prediction.log_probability(labels)?;
+    let mean = prediction.mean();
+    let examples = mean.chunks_exact(prediction.outputs()).zip(labels).zip(rows);
+    // Not the numbers of examples that are predicted later.
+    let scores = |row: &[f32], example: usize| classes.scores(row, !(example as u64));
+    Ok(examples.map(|((row, &label), &example)| scores(row, example)[label]).collect())
 }
 
 /// Every so many of the examples.

@@ -8,9 +8,9 @@ use super::level_map::{deviation_of_tail, tail};
 use super::{LEVELS, Lens, LevelMap};
 use crate::data::Moment;
 
-/// Levels whose misses the width of an output follows: the middle ones, which many examples have
-/// something to say on.
-const MIDDLE: std::ops::RangeInclusive<f64> = 0.25..=0.95;
+/// Levels that say how wide an output is: the middle ones, which many examples have something to say
+/// on.
+pub(super) const MIDDLE: std::ops::RangeInclusive<f64> = 0.25..=0.95;
 
 /// Where the calibration of a series starts, and how fast it follows.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,8 +47,8 @@ impl Tracking {
     }
 }
 
-/// The share of misses of an interval beyond what its level allows: 1 − level for a miss, or
-/// −level … 0 is what it comes to in the long run.
+/// How much more an interval misses than its level allows, which is 0 in the long run: the level for
+/// a miss, and minus what it may miss otherwise.
 fn excess(missed: bool, level: f64) -> f64 {
     f64::from(u8::from(missed)) - (1.0 - level)
 }

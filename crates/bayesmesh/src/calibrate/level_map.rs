@@ -11,8 +11,8 @@ pub const LEVELS: [f64; 23] = [
 /// The largest deviation that is told apart from larger ones; its tail is 1e-197.
 pub const MOST: f64 = 30.0;
 
-/// The largest share of a tail that the next one has, so that maps can be inverted.
-const NEXT: f64 = 1.0 - 1e-6;
+/// How far apart logarithms of tails are at least, so that maps can be inverted.
+const APART: f64 = 1e-6;
 
 /// How far out in its prediction a truth lies, in deviations of a normal distribution: with
 /// `p = F(y)`, the c for which the central interval `Φ(−c)…Φ(c)` just holds p. At most [`MOST`].
@@ -46,15 +46,18 @@ pub(super) fn tail(deviation: f64) -> f64 {
 /// interval that a network calls 94 % holds 90 % of the truth, it is 90 % from now on.
 ///
 /// With the tail `τ = 2 min(p, 1 − p)` of a probability `p = F(y)`, the calibrated distribution is
-/// `R∘F`, where R maps tails piecewise linearly between the knots and each side of the median to
-/// itself. It has the density `R'(F(y)) f(y)`: that of the prediction times a step function.
-/// Medians stay.
+/// `R∘F`, where R maps each side of the median to itself and tails from knot to knot as powers,
+/// `τ' ∝ τ^a`: for tails of normal distributions of which one is wider by s, a is about 1/s². So is
+/// it beyond the last knot. The calibrated distribution has the density `R'(F(y)) f(y)`. Medians
+/// stay.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LevelMap {
-    /// Tails of the prediction, strictly falling from 1 to 0.
+    /// Logarithms of tails of the prediction, strictly falling from 0.
     raw: Vec<f64>,
-    /// What they are calibrated to, strictly falling from 1 to 0.
+    /// Those of what they are calibrated to, strictly falling from 0.
     calibrated: Vec<f64>,
+    /// The power beyond the last knot.
+    last: f64,
 }
 
 impl LevelMap {
@@ -63,70 +66,71 @@ impl LevelMap {
     pub fn of_deviations(levels: &[f64], deviations: &[f64]) -> Self {
         let mut sorted = deviations.to_vec();
         sorted.sort_by(f64::total_cmp);
-        let (mut raw, mut calibrated) = (vec![1.0], vec![1.0]);
-        let mut last = 1.0;
+        let (mut raw, mut calibrated) = (vec![0.0], vec![0.0]);
+        let (mut end, mut last) = (0.0, 1.0);
         for (level, deviation) in levels.iter().zip(sorted) {
-            last = tail(deviation).min(NEXT * last);
-            raw.push(last);
-            calibrated.push(1.0 - level);
+            end = tail(deviation).ln().min(end - APART);
+            raw.push(end);
+            calibrated.push((1.0 - level).ln());
+            last = (deviation_of_level(*level) / deviation.clamp(1e-3, MOST)).powi(2);
         }
-        raw.push(0.0);
-        calibrated.push(0.0);
-        Self { raw, calibrated }
+        Self { raw, calibrated, last }
     }
 
     /// The calibrated tail of a tail of the prediction.
     pub fn tail(&self, raw: f64) -> f64 {
-        interpolate(&self.raw, &self.calibrated, raw)
+        interpolate(&self.raw, &self.calibrated, raw.ln(), self.last).exp()
     }
 
     /// The tail of the prediction that is calibrated to `tail`.
     pub fn raw_tail(&self, tail: f64) -> f64 {
-        interpolate(&self.calibrated, &self.raw, tail)
+        interpolate(&self.calibrated, &self.raw, tail.ln(), 1.0 / self.last).exp()
     }
 
     /// The calibrated probability `R(p)`.
     pub fn probability(&self, p: f64) -> f64 {
-        both_sides(p, |tail| self.tail(tail))
+        let half = 0.5 * self.tail(2.0 * p.min(1.0 - p));
+        if p < 0.5 { half } else { 1.0 - half }
     }
 
-    /// The probability of the prediction that is calibrated to p.
-    pub fn raw_probability(&self, p: f64) -> f64 {
-        both_sides(p, |tail| self.raw_tail(tail))
+    /// `R'` at a tail of the prediction, by which densities are multiplied.
+    pub fn density(&self, raw: f64) -> f64 {
+        self.tail_and_density(raw).1
     }
 
-    /// `R'(p)`, by which densities are multiplied.
-    pub fn density(&self, p: f64) -> f64 {
-        self.density_at_tail(2.0 * p.min(1.0 - p))
+    /// Both at once.
+    pub fn tail_and_density(&self, raw: f64) -> (f64, f64) {
+        let x = raw.max(f64::MIN_POSITIVE).ln();
+        let power = power(&self.raw, &self.calibrated, x, self.last);
+        let y = interpolate(&self.raw, &self.calibrated, x, self.last);
+        (y.exp(), power * (y - x).exp())
     }
 
-    /// The same at a tail of the prediction.
-    pub fn density_at_tail(&self, raw: f64) -> f64 {
-        let left = segment(&self.raw, raw);
-        let rise = |tails: &[f64]| tails[left] - tails[left + 1];
-        rise(&self.calibrated) / rise(&self.raw)
-    }
-}
-
-/// A map of tails as one of probabilities.
-fn both_sides(p: f64, map: impl Fn(f64) -> f64) -> f64 {
-    match p < 0.5 {
-        true => 0.5 * map(2.0 * p),
-        false => 1.0 - 0.5 * map(2.0 * (1.0 - p)),
+    /// How much wider intervals become, where most of the distribution has been.
+    pub(crate) fn stretch(&self) -> f64 {
+        deviation_of_tail(self.raw_tail(0.02)) / deviation_of_tail(0.02)
     }
 }
 
-/// The interval of falling knots that holds x.
-fn segment(knots: &[f64], x: f64) -> usize {
+/// The interval of falling knots that holds x; nothing beyond the last of them.
+fn segment(knots: &[f64], x: f64) -> Option<usize> {
     let above = knots.partition_point(|knot| *knot > x);
-    above.clamp(1, knots.len() - 1) - 1
+    (above < knots.len()).then(|| above.max(1) - 1)
 }
 
-fn interpolate(from: &[f64], to: &[f64], x: f64) -> f64 {
-    let x = x.clamp(0.0, 1.0);
-    let left = segment(from, x);
-    let share = (from[left] - x) / (from[left] - from[left + 1]);
-    to[left] + share * (to[left + 1] - to[left])
+fn power(from: &[f64], to: &[f64], x: f64, last: f64) -> f64 {
+    match segment(from, x) {
+        Some(left) if left + 1 < from.len() => {
+            (to[left] - to[left + 1]) / (from[left] - from[left + 1])
+        }
+        _ => last,
+    }
+}
+
+fn interpolate(from: &[f64], to: &[f64], x: f64, last: f64) -> f64 {
+    let x = x.min(0.0);
+    let start = segment(from, x).unwrap_or(from.len() - 1);
+    to[start] + power(from, to, x, last) * (x - from[start])
 }
 
 #[cfg(test)]
@@ -151,14 +155,14 @@ mod tests {
         // Intervals have to be twice as wide.
         let deviations = LEVELS.map(|level| 2.0 * deviation_of_level(level));
         let map = LevelMap::of_deviations(&LEVELS, &deviations);
-        for level in [0.5, 0.9, 0.99] {
-            let end = 0.5 + 0.5 * level;
-            close(deviation(map.raw_probability(end)), 2.0 * deviation(end), 1e-9);
-            close(deviation(map.raw_probability(1.0 - end)), 2.0 * deviation(end), 1e-9);
-            close(map.probability(map.raw_probability(end)), end, 1e-12);
+        for tail in [0.5, 0.1, 0.01, 1e-6, 1e-12] {
+            let raw = map.raw_tail(tail);
+            close(deviation_of_tail(raw) / deviation_of_tail(tail), 2.0, 0.06);
+            close(map.tail(raw) / tail, 1.0, 1e-9);
         }
-        assert_eq!(map.probability(0.5), 0.5);
-        assert_eq!([map.probability(0.0), map.probability(1.0)], [0.0, 1.0]);
+        let ends = [map.probability(0.5), map.probability(0.0), map.probability(1.0)];
+        assert_eq!(ends, [0.5, 0.0, 1.0]);
+        close(map.stretch(), 2.0, 0.05);
     }
 
     #[test]
@@ -168,12 +172,14 @@ mod tests {
         let mut mass = 0.0;
         let steps = 200_000;
         for i in 0..steps {
-            mass += map.density((f64::from(i) + 0.5) / f64::from(steps)) / f64::from(steps);
+            let p = (f64::from(i) + 0.5) / f64::from(steps);
+            mass += map.density(2.0 * p.min(1.0 - p)) / f64::from(steps);
         }
         close(mass, 1.0, 1e-3);
-        for p in [0.013, 0.31, 0.62, 0.9] {
-            let slope = (map.probability(p + 1e-7) - map.probability(p - 1e-7)) / 2e-7;
-            close(map.density(p), slope, 1e-6);
+        for raw in [0.026, 0.62, 0.76, 0.2, 1e-4, 1e-9] {
+            let step = 1e-6 * raw;
+            let slope = (map.tail(raw + step) - map.tail(raw - step)) / (2.0 * step);
+            close(map.density(raw) / slope, 1.0, 1e-4);
         }
     }
 
@@ -184,7 +190,11 @@ mod tests {
             let map = LevelMap::of_deviations(&LEVELS, &deviations);
             assert!(map.raw.is_sorted_by(|a, b| a > b), "{map:?}");
             assert!(map.calibrated.is_sorted_by(|a, b| a > b), "{map:?}");
-            assert!(map.density(0.3).is_finite() && map.density(1e-14).is_finite());
+            assert!(map.density(0.6).is_finite() && map.density(1e-14).is_finite());
+            assert!(map.tail(0.3).is_finite() && map.raw_tail(0.3) > 0.0);
         }
+        // Nothing known: as it is.
+        let map = LevelMap::of_deviations(&LEVELS, &[]);
+        close(map.tail(0.3), 0.3, 1e-12);
     }
 }

@@ -3,7 +3,7 @@
 //! A network says how sure it is, and is wrong about it. What it said of examples that it has not
 //! learned from tells by how much. For values, how far out a truth lies in its prediction is one
 //! number, its [`deviation`]; the rank of new deviations among those of n validation examples is
-//! uniform if all are exchangeable, whatever the network is. So the interval that ends at the
+//! uniform if all are exchangeable and the network has not learned from them, whatever it is. So the interval that ends at the
 //! ⌈(n + 1) L⌉-th smallest holds a new truth with a probability of at least L, and of less than
 //! L + 1/(n + 1): conformal prediction, on the levels of the predicted mixture. A [`LevelMap`] does
 //! so at many levels at once, and leaves a distribution with a density and quantiles.
@@ -121,7 +121,10 @@ impl Calibration {
     /// What [`to_text`](Self::to_text) wrote.
     pub fn from_text(text: &str) -> Result<Self> {
         let calibration: Self = serde_json::from_str(text).map_err(|error| {
-            Error::Mismatch(format!("the calibration in the checkpoint cannot be read: {error}"))
+            Error::Mismatch(format!(
+                "the calibration in the checkpoint cannot be read: {error}; it is of another \
+                 version, or damaged: calibrate anew"
+            ))
         })?;
         match &calibration.learned {
             Learned::Values(values) => values.check()?,

@@ -1,10 +1,11 @@
 //! Calibration of predicted values.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::follower::{Tracking, farthest};
+use super::follower::{MIDDLE, Tracking, farthest};
 use super::level_map::deviation_of_level;
 use super::{Follower, LEVELS, Lens, LevelMap, Method};
 use crate::error::{Error, Result};
@@ -13,9 +14,6 @@ use crate::predict::Predictive;
 /// The most outputs that are calibrated one by one. Where there are more, as in fields, they are
 /// calibrated together.
 pub(crate) const MOST_OUTPUTS: usize = 256;
-
-/// Levels that say how wide an output is.
-const WIDTH: std::ops::RangeInclusive<f64> = 0.25..=0.95;
 
 /// How predicted values are calibrated: what validation data say of their width and their intervals.
 ///
@@ -52,6 +50,13 @@ pub(crate) const RESIDUALS: usize = 3;
 impl Residuals {
     fn len(&self) -> usize {
         self.cells.len() / (self.outputs * RESIDUALS).max(1)
+    }
+
+    /// Some of the examples.
+    fn of(&self, examples: Range<usize>) -> Self {
+        let width = self.outputs * RESIDUALS;
+        let cells = self.cells[examples.start * width..examples.end * width].to_vec();
+        Self { outputs: self.outputs, cells }
     }
 
     /// One number of each example, for an output or for all of them.
@@ -118,12 +123,17 @@ impl ValueCalibration {
     pub(super) fn check(&self) -> Result<()> {
         let lists = [&self.stretch, &self.bands, &self.root, &self.spreads];
         let mut numbers = lists.into_iter().chain(&self.deviations).flatten();
+        let mut lists = self.deviations.iter().chain([&self.bands]);
+        let short = lists.all(|list| list.len() <= LEVELS.len());
         let equal = self.deviations.windows(2).all(|pair| pair[0].len() == pair[1].len());
         let square = self.root.len().isqrt().pow(2) == self.root.len();
-        match numbers.all(|number| number.is_finite()) && equal && square {
+        let possible = self.kernel >= 0.0 && self.rate.is_none_or(|rate| rate > 0.0 && rate < 1.0);
+        match numbers.all(|number| number.is_finite()) && short && equal && square && possible {
             true => Ok(()),
             false => Err(Error::Mismatch(
-                "the calibration in the checkpoint has lists that do not fit".to_owned(),
+                "the calibration in the checkpoint has numbers that do not fit; it is of another \
+                 version, or damaged: calibrate anew"
+                    .to_owned(),
             )),
         }
     }
@@ -153,6 +163,26 @@ impl ValueCalibration {
 
     /// Learns intervals from errors on validation data, as the method says, and bands.
     pub(super) fn learn(&mut self, method: Method, residuals: &Residuals) {
+        // What a band misses is known only of examples from which its intervals were not learned:
+        // each half is held against intervals of the other.
+        let pools = pools(residuals.outputs);
+        let (n, mut all) = (residuals.len(), Vec::new());
+        for (own, other) in [(0..n / 2, n / 2..n), (n / 2..n, 0..n / 2)] {
+            self.learn_intervals(method, &residuals.of(other));
+            let (own, maps) = (residuals.of(own), self.maps(pools));
+            let examples = (0..own.len()).map(|example| own.deviations(example));
+            all.extend(examples.map(|found| farthest(&found, |k| &maps[k % pools])));
+        }
+        self.bands = narrow(&conformal_quantiles(all));
+        self.learn_intervals(method, residuals);
+        let mut spreads = residuals.column(2, 1, 0);
+        spreads.sort_by(f64::total_cmp);
+        let quintile = |k: usize| spreads[(k * spreads.len() / 5).min(spreads.len() - 1)];
+        self.spreads = narrow(&[1, 2, 3, 4].map(quintile));
+        self.spreads.dedup();
+    }
+
+    fn learn_intervals(&mut self, method: Method, residuals: &Residuals) {
         let pools = pools(residuals.outputs);
         let own = || (0..pools).map(|pool| conformal_quantiles(residuals.column(0, pools, pool)));
         let deviations = match method {
@@ -161,15 +191,6 @@ impl ValueCalibration {
             Method::Variance | Method::Temperature(_) => Vec::new(),
         };
         self.deviations = deviations.iter().map(|own| narrow(own)).collect();
-        let maps = self.maps(pools);
-        let farthest = (0..residuals.len())
-            .map(|example| farthest(&residuals.deviations(example), |k| &maps[k % pools]));
-        self.bands = narrow(&conformal_quantiles(farthest.collect()));
-        let mut spreads = residuals.column(2, 1, 0);
-        spreads.sort_by(f64::total_cmp);
-        let quintile = |k: usize| spreads[(k * spreads.len() / 5).min(spreads.len() - 1)];
-        self.spreads = narrow(&[1, 2, 3, 4].map(quintile));
-        self.spreads.dedup();
     }
 
     /// Takes the root of the correlation of the noise.
@@ -193,19 +214,25 @@ impl ValueCalibration {
 
     /// What predictions of so many outputs are seen through, where nothing is known of their time.
     fn lens(&self, outputs: usize) -> Result<Lens> {
-        let known = self.deviations.len().max(self.stretch.len());
-        let root = self.root.len().isqrt();
-        if (known > 1 && known != outputs) || (root > 0 && root != outputs) {
-            return Err(Error::Mismatch(format!(
-                "a calibration of {} outputs for a prediction of {outputs}",
-                known.max(root)
-            )));
-        }
+        self.expect_outputs(outputs)?;
         let bands = match self.bands.is_empty() {
             true => Vec::new(),
             false => vec![LevelMap::of_deviations(&LEVELS, &wide(&self.bands))],
         };
         Ok(Lens::new(self.maps(pools(outputs)), bands, wide(&self.root).into()))
+    }
+
+    /// Refuses a calibration of another number of outputs.
+    fn expect_outputs(&self, outputs: usize) -> Result<()> {
+        let known = self.deviations.len().max(self.stretch.len());
+        let root = self.root.len().isqrt();
+        match (known > 1 && known != outputs) || (root > 0 && root != outputs) {
+            false => Ok(()),
+            true => Err(Error::Mismatch(format!(
+                "a calibration of {} outputs for a prediction of {outputs}",
+                known.max(root)
+            ))),
+        }
     }
 
     /// A prediction with a kernel around draws without noise, stretched about its mean.
@@ -226,8 +253,10 @@ impl ValueCalibration {
         Ok(self.widened(prediction).seen_through(lens))
     }
 
-    /// What follows series of so many outputs; nothing where the calibration stays as it is.
+    /// What follows series of so many outputs; nothing where the calibration stays as it is, or is of
+    /// another number of outputs.
     pub(super) fn follower(&self, outputs: usize) -> Option<Follower> {
+        self.expect_outputs(outputs).ok()?;
         let shape = wide(self.deviations.first().filter(|first| !first.is_empty())?);
         // Deviations are scales times a shape, which are known up to a factor that cancels.
         let middle = shape.len() / 2;
@@ -246,7 +275,7 @@ impl ValueCalibration {
 /// chance in it, than a shape for each.
 fn scaled_shape(residuals: &Residuals, own: &[Vec<f64>]) -> Vec<Vec<f64>> {
     let width = |deviations: &Vec<f64>| {
-        let levels = LEVELS.iter().zip(deviations).filter(|(level, _)| WIDTH.contains(*level));
+        let levels = LEVELS.iter().zip(deviations).filter(|(level, _)| MIDDLE.contains(*level));
         let logs: Vec<f64> = levels
             .map(|(level, found)| (found.max(1e-6) / deviation_of_level(*level)).ln())
             .collect();

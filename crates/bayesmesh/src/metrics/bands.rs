@@ -95,9 +95,9 @@ impl Metric for SetCoverage {
 
 impl ClassificationMetric for SetCoverage {
     fn add_batch(&mut self, batch: &ClassificationBatch) -> Result<(), MetricError> {
-        for (row, label) in batch.rows() {
+        for (index, (row, label)) in batch.rows().enumerate() {
             self.statistics[0] += 1.0;
-            let scores = self.sets.scores(row);
+            let scores = self.sets.scores(row, batch.number(index) as u64);
             let sums = self.statistics[1..].chunks_exact_mut(3);
             for (level, sums) in self.levels.iter().zip(sums) {
                 let threshold = self.sets.threshold(*level).unwrap_or(f64::INFINITY);

@@ -11,6 +11,7 @@ pub struct ClassificationBatch<'a> {
     probabilities: &'a [f32],
     labels: &'a [usize],
     classes: usize,
+    numbers: &'a [usize],
 }
 
 impl<'a> ClassificationBatch<'a> {
@@ -26,7 +27,18 @@ impl<'a> ClassificationBatch<'a> {
         if let Some(index) = labels.iter().position(|&label| label >= classes) {
             return Err(MetricError::Label { index, label: labels[index], classes });
         }
-        Ok(Self { probabilities, labels, classes })
+        Ok(Self { probabilities, labels, classes, numbers: &[] })
+    }
+
+    /// The same with the numbers that the examples have in their data set; by default those that
+    /// they have here.
+    pub(crate) fn numbered(self, numbers: &'a [usize]) -> Self {
+        Self { numbers, ..self }
+    }
+
+    /// The number of an example.
+    pub(super) fn number(&self, row: usize) -> usize {
+        self.numbers.get(row).copied().unwrap_or(row)
     }
 
     /// Number of classes; 0 if there are no examples.

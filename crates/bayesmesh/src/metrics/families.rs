@@ -139,7 +139,7 @@ pub struct RegressionScores {
     pub bands: BandCoverage,
     /// Coverage of each output; empty where there are very many.
     pub coverage_by_output: Strata,
-    /// Coverage of predictions from narrow to wide.
+    /// Coverage of predictions from narrow to wide, as they were before calibration.
     pub coverage_by_spread: Strata,
     /// Coverage of groups of examples.
     pub coverage_by_group: Strata,

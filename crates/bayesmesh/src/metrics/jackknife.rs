@@ -116,7 +116,13 @@ impl Jackknife<ClassificationScores> {
     ///
     /// - `probabilities`: `[draws, rows, classes]`, row-major
     /// - `labels`: `[rows]`
-    pub fn add(&mut self, probabilities: &[f32], labels: &[usize]) -> Result<(), MetricError> {
+    /// - `numbers`: `[rows]`, those of the examples in their data set, or nothing
+    pub fn add(
+        &mut self,
+        probabilities: &[f32],
+        labels: &[usize],
+        numbers: &[usize],
+    ) -> Result<(), MetricError> {
         let cells = probabilities.len() / self.draws.max(1);
         super::batch::check_count("probabilities", probabilities.len(), self.draws * cells)?;
         let sum = |draws: Range<usize>| {
@@ -138,7 +144,8 @@ impl Jackknife<ClassificationScores> {
         }
         let batches: Result<Vec<_>, _> =
             means.iter().map(|mean| ClassificationBatch::new(mean, labels)).collect();
-        let batches = batches?;
+        let batches = batches?.into_iter().map(|batch| batch.numbered(numbers));
+        let batches: Vec<_> = batches.collect();
         batches.iter().try_for_each(|batch| self.whole.expect_classes(batch))?;
         let sets = std::iter::once(&mut self.whole).chain(&mut self.without);
         sets.zip(&batches).try_for_each(|(set, batch)| set.add_batch(batch))
@@ -321,7 +328,7 @@ mod tests {
                 }
             }
             let mut set = Jackknife::new(DRAWS, || ClassificationScores::new(classes));
-            set.add(&draws, &labels).unwrap();
+            set.add(&draws, &labels, &[]).unwrap();
             set.scores()
         };
         let all: Vec<Vec<Score>> = (0..SETS).map(|set| scores(500 + set)).collect();
@@ -352,9 +359,9 @@ mod tests {
         assert!(set.add(&batch).is_err());
         assert_eq!(set.statistics(), before);
         let mut set = Jackknife::new(4, || ClassificationScores::new(2));
-        assert!(set.add(&[0.5; 7], &[0]).is_err());
-        assert!(set.add(&[0.5; 12], &[0]).is_err());
-        assert!(set.add(&[0.5; 8], &[2]).is_err());
+        assert!(set.add(&[0.5; 7], &[0], &[]).is_err());
+        assert!(set.add(&[0.5; 12], &[0], &[]).is_err());
+        assert!(set.add(&[0.5; 8], &[2], &[]).is_err());
         assert!(set.statistics().iter().all(|sum| *sum == 0.0));
     }
 }

@@ -34,6 +34,8 @@ pub struct Cell {
     pub epistemic: f64,
     /// Mean variance of the noise; 0 where there is none.
     pub noise: f64,
+    /// Deviation of the mixture before calibration.
+    pub raw_std: f64,
     /// `ln 1/S Σ_s N(y; m_s, v_s)`; NaN where there is no noise.
     pub log_density: f64,
     /// `∫ (F(x) − [x ≥ y])² dx`.
@@ -136,8 +138,7 @@ impl<'a> MixtureBatch<'a> {
             if let Some(map) = cell.map {
                 let mut pit = [0.0];
                 cell.pit(&mut pit);
-                let tail = cell.far_tail(pit[0]).unwrap_or(2.0 * pit[0].min(1.0 - pit[0]));
-                value[0] += map.density_at_tail(tail).ln();
+                value[0] += map.density(cell.calibrated_pit(map, pit[0]).0).ln();
             }
         })
     }
@@ -155,7 +156,7 @@ impl<'a> MixtureBatch<'a> {
         self.each(|cell, value: &mut [f64]| {
             cell.pit(value);
             if let Some(map) = cell.map {
-                value[0] = map.probability(value[0]);
+                value[0] = cell.calibrated_pit(map, value[0]).1;
             }
         })
     }
@@ -166,7 +167,8 @@ impl<'a> MixtureBatch<'a> {
             None => value[0] = cell.crps(|_, _, _| ()).0,
             Some(map) => {
                 cell.pit(value);
-                value[0] = cell.integrals(map, map.probability(value[0]), &[]).0.crps;
+                let (_, pit) = cell.calibrated_pit(map, value[0]);
+                value[0] = cell.integrals(map, pit, &[]).0.crps;
             }
         })
     }
@@ -284,6 +286,11 @@ impl RegressionBatch {
     }
 }
 
+/// The probability with another tail, on the same side of the median.
+fn on_side(pit: f64, tail: f64) -> f64 {
+    if pit < 0.5 { 0.5 * tail } else { 1.0 - 0.5 * tail }
+}
+
 /// The draws of one cell, with room for what is computed from them.
 struct Draws<'a> {
     truth: f64,
@@ -342,9 +349,8 @@ impl<'a> Draws<'a> {
         for cell in &mut *cells {
             // So far out all mixtures count as the first.
             let tail = far.unwrap_or(2.0 * cell.pit.min(1.0 - cell.pit));
-            cell.log_density += map.density_at_tail(tail).ln();
-            let half = 0.5 * map.tail(tail);
-            cell.pit = if cell.pit < 0.5 { half } else { 1.0 - half };
+            cell.log_density += map.density(tail).ln();
+            cell.pit = on_side(cell.pit, map.tail(tail));
             cell.crps_fair = f64::NAN;
         }
         let (whole, without) = self.integrals(map, cells[0].pit, self.groups);
@@ -353,11 +359,17 @@ impl<'a> Draws<'a> {
         // The variance of the mixture has that of its draws undivided by one less.
         let count = self.means.len() as f64;
         let variance = cells[0].epistemic * (count - 1.0).max(1.0) / count + cells[0].noise;
-        let ratio = whole.variance / variance;
+        let ratio = if variance > 0.0 { whole.variance / variance } else { 1.0 };
         for cell in cells {
             cell.epistemic *= ratio;
             cell.noise *= ratio;
         }
+    }
+
+    /// The tail of the truth, and its calibrated probability, from that of the mixture.
+    fn calibrated_pit(&self, map: &LevelMap, pit: f64) -> (f64, f64) {
+        let tail = self.far_tail(pit).unwrap_or(2.0 * pit.min(1.0 - pit));
+        (tail, on_side(pit, map.tail(tail)))
     }
 
     /// Where the truth is so far out that the distribution function has no digits left to say how
@@ -414,6 +426,7 @@ impl<'a> Draws<'a> {
         cells[0].error = mean - self.truth;
         cells[0].epistemic = unbiased(squares, draws);
         cells[0].noise = noise / draws;
+        cells[0].raw_std = cells[0].std();
         for (cell, group) in cells[1..].iter_mut().zip(self.groups) {
             let count = draws - group.len() as f64;
             let own = sums(group.clone());
@@ -421,6 +434,7 @@ impl<'a> Draws<'a> {
             cell.error = mean + shift - self.truth;
             cell.epistemic = unbiased(squares - own.1 - count * shift * shift, count);
             cell.noise = (noise - own.2) / count;
+            cell.raw_std = cell.std();
         }
     }
 

@@ -46,7 +46,8 @@ impl Strata {
         }
     }
 
-    /// Adds cells, of which `stratum` says by example, output and deviation where they belong.
+    /// Adds cells, of which `stratum` says by example, output and deviation before calibration where
+    /// they belong.
     pub(super) fn add_cells(
         &mut self,
         batch: &RegressionBatch,
@@ -59,7 +60,7 @@ impl Strata {
         let cells = rows.flat_map(|(row, cells)| {
             let stratum = &stratum;
             let cells = cells.iter().enumerate();
-            cells.map(move |(output, cell)| (stratum(row, output, cell.std()), cell.pit))
+            cells.map(move |(output, cell)| (stratum(row, output, cell.raw_std), cell.pit))
         });
         self.add(cells);
     }

@@ -176,31 +176,48 @@ impl Predictive {
     /// know. Zero for a single draw. Of a calibrated prediction its part of the calibrated variance,
     /// in proportion.
     pub fn epistemic_std(&self) -> Vec<f32> {
-        let variances = self.moments().1;
-        self.calibrated(variances).iter().map(|variance| variance.sqrt() as f32).collect()
+        Self::calibrated_stds(&self.moments().1, self.variance_ratios().as_deref())
     }
 
     /// The standard deviation of the prediction, `[rows, outputs]`: spread over draws and, where
     /// the network predicts it, noise: `√(Var_s ŷ_s + mean_s v_s)`. Of a calibrated prediction that
     /// of the calibrated distribution.
     pub fn std(&self) -> Vec<f32> {
-        let variances = self.mean_and_variance().1;
-        self.calibrated(variances).iter().map(|variance| variance.sqrt() as f32).collect()
+        Self::calibrated_stds(&self.mean_and_variance().1, self.variance_ratios().as_deref())
     }
 
-    /// Variances, times what calibration makes of the variance of each mixture.
-    fn calibrated(&self, mut variances: Vec<f64>) -> Vec<f64> {
-        if let Some(lens) = self.lens.as_ref().filter(|_| self.has_noise()) {
-            variances.par_iter_mut().enumerate().for_each(|(cell, variance)| {
-                let (means, noise) = self.mixture(cell);
-                let (found, _) = integrals((&means, &noise), &[], lens.map(cell), (0.0, 0.5));
-                let count = means.len() as f64;
-                let mean = means.iter().sum::<f64>() / count;
-                let spread: f64 = means.iter().map(|x| (x - mean).powi(2)).sum();
-                *variance *= found.variance * count / (spread + noise.iter().sum::<f64>());
-            });
-        }
-        variances
+    /// What calibration multiplies the variance of each mixture by; nothing where it is as it was.
+    fn variance_ratios(&self) -> Option<Vec<f64>> {
+        let lens = self.lens.as_ref().filter(|_| self.has_noise())?;
+        let ratio = |cell: usize| {
+            let (means, noise) = self.mixture(cell);
+            let (found, _) = integrals((&means, &noise), &[], lens.map(cell), (0.0, 0.5));
+            let count = means.len() as f64;
+            let mean = means.iter().sum::<f64>() / count;
+            let spread: f64 = means.iter().map(|x| (x - mean).powi(2)).sum();
+            let variance = (spread + noise.iter().sum::<f64>()) / count;
+            if variance > 0.0 { found.variance / variance } else { 1.0 }
+        };
+        Some((0..self.cells()).into_par_iter().map(ratio).collect())
+    }
+
+    /// Deviations of variances, calibrated.
+    fn calibrated_stds(variances: &[f64], ratios: Option<&[f64]>) -> Vec<f32> {
+        let ratio = |cell: usize| ratios.map_or(1.0, |ratios| ratios[cell]);
+        let cells = variances.iter().enumerate();
+        cells.map(|(cell, variance)| (variance * ratio(cell)).sqrt() as f32).collect()
+    }
+
+    /// The [deviation](Self::std) of the prediction and its two parts, [of the
+    /// draws](Self::epistemic_std) and [of the noise](Self::noise_std), with less work than one by
+    /// one. The squares of the parts add up to that of the whole.
+    pub fn stds(&self) -> [Vec<f32>; 3] {
+        let epistemic = self.moments().1;
+        let mut noise = self.noise();
+        noise.resize(self.cells(), 0.0);
+        let all: Vec<f64> = epistemic.iter().zip(&noise).map(|(a, b)| a + b).collect();
+        let ratios = self.variance_ratios();
+        [all, epistemic, noise].map(|own| Self::calibrated_stds(&own, ratios.as_deref()))
     }
 
     pub(super) fn lens(&self) -> Option<&Lens> {
@@ -232,7 +249,7 @@ impl Predictive {
     pub fn noise_std(&self) -> Vec<f32> {
         let mut noise = self.noise();
         noise.resize(self.cells(), 0.0);
-        self.calibrated(noise).iter().map(|noise| noise.sqrt() as f32).collect()
+        Self::calibrated_stds(&noise, self.variance_ratios().as_deref())
     }
 
     /// Quantiles of the prediction at the given levels, each `[rows, outputs]`. Without a noise

@@ -298,8 +298,10 @@ impl<P: Posterior> Predictor<P> {
         let classes = self.reads_classes();
         self.on_mesh(data, |mesh, members| {
             let scorer = || Scorer::new(scoring, classes);
-            let (mut raw, mut calibrated) =
-                (scorer(), calibration.map(|calibration| scorer().calibrated(calibration)));
+            let (mut raw, mut calibrated) = (
+                scorer().with_spreads(calibration),
+                calibration.map(|calibration| scorer().calibrated(calibration)),
+            );
             let mut table = Table::new(data.len(), columns);
             readout.visit_both(
                 mesh,

@@ -60,9 +60,10 @@ impl Readout {
         if let Some(scale) = &self.scale {
             notes.insert(SCALE.to_owned(), scale.to_text());
         }
-        if !self.noise.is_empty() {
-            notes.insert(NOISE.to_owned(), Value::from(self.noise.clone()).to_string());
-        }
+        match self.noise.is_empty() {
+            false => notes.insert(NOISE.to_owned(), Value::from(self.noise.clone()).to_string()),
+            true => notes.remove(NOISE),
+        };
         match &self.calibration {
             Some(calibration) => notes.insert(CALIBRATION.to_owned(), calibration.to_text()),
             None => notes.remove(CALIBRATION),

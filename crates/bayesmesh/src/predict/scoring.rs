@@ -53,6 +53,8 @@ pub(crate) struct Scorer<'a> {
     scoring: &'a Scoring,
     classes: bool,
     calibration: Option<&'a Calibration>,
+    /// Deviations at which predictions become wide.
+    spreads: Vec<f64>,
     /// Nothing before the first prediction, which says how many outputs there are.
     set: Option<Set>,
 }
@@ -67,6 +69,7 @@ impl Set {
         scoring: &Scoring,
         classes: bool,
         calibration: Option<&Calibration>,
+        spreads: &[f64],
         outputs: usize,
     ) -> Result<Self> {
         fn jackknife<M: MetricSet + Clone>(scoring: &Scoring, set: M) -> Jackknife<M> {
@@ -82,11 +85,10 @@ impl Set {
             }
             return Ok(Self::Classification(jackknife(scoring, set)));
         }
-        let spreads = calibration.and_then(Calibration::of_values).map(|values| values.spreads());
         let groups = scoring.groups.iter().max().map_or(0, |last| last + 1);
         let set = RegressionScores::new(outputs, scoring.draws)
             .with_levels(&scoring.levels)?
-            .with_strata(groups, &spreads.unwrap_or_default());
+            .with_strata(groups, spreads);
         Ok(Self::Regression(jackknife(scoring, set)))
     }
 
@@ -108,12 +110,19 @@ impl Set {
 impl<'a> Scorer<'a> {
     /// For predictions of classes or of values.
     pub fn new(scoring: &'a Scoring, classes: bool) -> Self {
-        Self { scoring, classes, calibration: None, set: None }
+        Self { scoring, classes, calibration: None, spreads: Vec::new(), set: None }
     }
 
     /// For predictions that are calibrated so.
     pub fn calibrated(self, calibration: &'a Calibration) -> Self {
-        Self { calibration: Some(calibration), ..self }
+        let own = self.with_spreads(Some(calibration));
+        Self { calibration: Some(calibration), ..own }
+    }
+
+    /// With coverage of narrow and wide predictions, if a calibration says what that is.
+    pub fn with_spreads(self, calibration: Option<&Calibration>) -> Self {
+        let values = calibration.and_then(Calibration::of_values);
+        Self { spreads: values.map(|values| values.spreads()).unwrap_or_default(), ..self }
     }
 
     /// Adds a prediction of these examples and its truth.
@@ -129,11 +138,17 @@ impl<'a> Scorer<'a> {
         let outputs = prediction.outputs();
         let set = match &mut self.set {
             Some(set) => set,
-            none => none.insert(Set::new(self.scoring, self.classes, self.calibration, outputs)?),
+            none => none.insert(Set::new(
+                self.scoring,
+                self.classes,
+                self.calibration,
+                &self.spreads,
+                outputs,
+            )?),
         };
         match (set, truth) {
             (Set::Classification(set), Truth::Labels(labels)) => {
-                set.add(prediction.values(), labels)?;
+                set.add(prediction.values(), labels, rows)?;
             }
             (Set::Regression(set), Truth::Values(values)) => {
                 let groups = rows.iter().map_while(|row| self.scoring.groups.get(*row).copied());
@@ -165,6 +180,7 @@ impl<'a> Scorer<'a> {
                 self.scoring,
                 self.classes,
                 self.calibration,
+                &self.spreads,
                 known[0] as usize,
             )?),
         };

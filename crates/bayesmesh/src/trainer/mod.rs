@@ -314,6 +314,9 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         }
         // What was learned of other weights.
         self.readout.calibration = None;
+        if self.loss.leaves_noise_open() {
+            self.readout.noise.clear();
+        }
         self.readout.write(&mut self.state.notes);
         let device = self.posterior().parameters().device().clone();
         let feeds = Feeds::new(&self.place, &plan, train, &device, step)?;

@@ -31,6 +31,7 @@ pub use report::{confusion, entropies, headline, reliability, scores, sets, trai
 const INFO: &TaskInfo = &TaskInfo {
     name: "classification",
     predicts: "classes",
+    classes: true,
     losses: || ClassLoss::section().kinds,
     example: "expected-cross-entropy",
 };

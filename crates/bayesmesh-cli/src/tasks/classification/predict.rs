@@ -3,7 +3,7 @@
 use anyhow::Result;
 use bayesmesh::calibrate::ClassCalibration;
 use bayesmesh::metrics::percent;
-use bayesmesh::{CalibrateConfig, Calibration, Dataset as _, Network};
+use bayesmesh::{Calibration, Dataset as _, Network};
 use serde_json::{Value, json};
 
 use super::{Classification, Predictions};
@@ -37,8 +37,12 @@ where
     let draws = run.draws(arguments.draws)?;
     let rows = rows_asked_for(examples.len(), arguments.limit)?;
     let sets = run.trainer.calibration().and_then(Calibration::of_classes);
-    if sets.is_none() && run.recipe.calibrate != CalibrateConfig::None {
-        say!("not calibrated: `bayesmesh evaluate {}` does that", run.folder.path().display());
+    let wanted = run.recipe.calibrate.method(true, false)?;
+    if wanted != run.trainer.calibration().map(Calibration::method) {
+        let run = run.folder.path().display();
+        say!(
+            "calibrated as the run is, not as its recipe says: `bayesmesh evaluate {run}` does that"
+        );
     }
     let sets = sets.map(|sets| (sets.clone(), arguments.band));
     let predictions =
@@ -104,7 +108,7 @@ impl Classification {
         let set_name = sets.map(|(_, level)| format!("set{}", percent(*level)));
         if let (Some((sets, level)), Some(name)) = (sets, &set_name) {
             let text = |example: usize| {
-                let inside = sets.set(predictions.row(example), *level);
+                let inside = sets.set(predictions.row(example), example as u64, *level);
                 let inside = self.classes.iter().zip(inside).filter(|(_, inside)| *inside);
                 inside.map(|(class, _)| class.as_str()).collect::<Vec<_>>().join("|")
             };
@@ -127,7 +131,7 @@ impl Classification {
             values.extend([example as f32, label as f32, top as f32]);
             values.extend(numbers);
             if let Some((sets, level)) = sets {
-                let inside = sets.set(predictions.row(example), *level);
+                let inside = sets.set(predictions.row(example), example as u64, *level);
                 values.push(inside.iter().filter(|inside| **inside).count() as f32);
             }
         }

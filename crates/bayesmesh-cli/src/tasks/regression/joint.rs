@@ -1,5 +1,6 @@
 //! Whether sample paths hang together as the truth does.
 
+use bayesmesh::comm::share;
 use bayesmesh::data::Truth;
 use bayesmesh::metrics::{JointScores, Metric as _, Score, jackknife_error, shuffled};
 use bayesmesh::{Error, Predictive, Purpose, Result, Stream};
@@ -58,10 +59,13 @@ impl Joint {
                 Ok(())
             };
             next(&paths)?;
-            let group = PATHS / GROUPS * outputs;
-            for left_out in 0..GROUPS {
-                let rest = [&paths[..left_out * group], &paths[(left_out + 1) * group..]].concat();
-                next(&rest)?;
+            // Path i is that of draw i, counted round.
+            let draws = prediction.draws().min(PATHS);
+            for group in 0..GROUPS {
+                let left_out = share(draws, GROUPS, group);
+                let rest = paths.chunks_exact(outputs).enumerate();
+                let rest = rest.filter(|(path, _)| !left_out.contains(&(path % draws)));
+                next(&rest.flat_map(|(_, path)| path).copied().collect::<Vec<_>>())?;
             }
             // No path is that far on.
             let stream = Stream::new(self.seed, Purpose::Paths).at_step(row as u32);

@@ -32,6 +32,7 @@ pub use report::{Outputs, calibration, headline, scores, training};
 const INFO: &TaskInfo = &TaskInfo {
     name: "regression",
     predicts: "numbers",
+    classes: false,
     losses: || ValueLoss::section().kinds,
     example: "squared-error-of-mean",
 };
@@ -71,13 +72,13 @@ pub struct RegressionAssessment {
     /// RMSE and mean predicted deviation of each output, in the unit.
     pub by_output: Vec<(f64, f64)>,
     /// Coverage of each output.
-    pub coverage_by_output: Vec<Stratum>,
+    pub coverage_by_output: Strata,
     /// Coverage of predictions from narrow to wide.
-    pub coverage_by_spread: Vec<Stratum>,
-    /// Deviations that divide them, in the unit.
+    pub coverage_by_spread: Strata,
+    /// Deviations before calibration that divide them, in the unit.
     pub spreads: Vec<f64>,
     /// Coverage of groups of examples.
-    pub coverage_by_group: Vec<Stratum>,
+    pub coverage_by_group: Strata,
     /// What they are groups by, and their names.
     pub groups: Option<(&'static str, Vec<String>)>,
     /// How predictions are calibrated, and on how many examples.
@@ -87,6 +88,15 @@ pub struct RegressionAssessment {
     /// Draws of each prediction.
     pub draws: usize,
     suffix: String,
+}
+
+/// Coverage under conditions.
+#[derive(Clone, Debug)]
+pub struct Strata {
+    /// Of predictions as they are.
+    pub own: Vec<Stratum>,
+    /// Before calibration.
+    pub raw: Vec<Stratum>,
 }
 
 impl Regression {
@@ -211,10 +221,19 @@ impl Task for Regression {
                 noise => noise.iter().map(|std| self.scale * std).collect(),
             },
             by_output,
-            coverage_by_output: found.coverage_by_output.clone(),
-            coverage_by_spread: found.coverage_by_spread.clone(),
+            coverage_by_output: Strata {
+                own: found.coverage_by_output.clone(),
+                raw: before.coverage_by_output.clone(),
+            },
+            coverage_by_spread: Strata {
+                own: found.coverage_by_spread.clone(),
+                raw: before.coverage_by_spread.clone(),
+            },
             spreads: spreads.iter().map(|end| self.scale * end).collect(),
-            coverage_by_group: found.coverage_by_group.clone(),
+            coverage_by_group: Strata {
+                own: found.coverage_by_group.clone(),
+                raw: before.coverage_by_group.clone(),
+            },
             groups: groups.map(|groups| (groups.by, groups.names)),
             method: trainer
                 .calibration()
@@ -326,15 +345,17 @@ impl Assessment for RegressionAssessment {
     }
 
     fn details(&self) -> Map<String, Value> {
-        let strata = |strata: &[Stratum]| -> Value {
-            let level = |row: &CoverageRow| {
-                (format!("coverage_{}", percent(row.nominal)), json!(row.observed))
+        let strata = |strata: &Strata| -> Value {
+            let level = |row: &CoverageRow, raw: &str| {
+                (format!("coverage_{}{raw}", percent(row.nominal)), json!(row.observed))
             };
-            let row = |stratum: &Stratum| {
-                let coverage = stratum.coverage.iter().map(level);
-                coverage.chain([("values".to_owned(), json!(stratum.count))]).collect::<Map<_, _>>()
+            let row = |(own, raw): (&Stratum, &Stratum)| {
+                let coverage = own.coverage.iter().map(|row| level(row, ""));
+                let before = raw.coverage.iter().map(|row| level(row, RAW));
+                let count = [("values".to_owned(), json!(own.count))];
+                coverage.chain(before).chain(count).collect::<Map<_, _>>()
             };
-            strata.iter().map(row).collect()
+            strata.own.iter().zip(&strata.raw).map(row).collect()
         };
         let (by, names) = self.groups.clone().unzip();
         Map::from_iter([

@@ -55,10 +55,10 @@ impl Columns {
     pub fn of(&self, task: &Regression, prediction: &Predictive) -> Result<Vec<f32>> {
         let value = |numbers: &[f32]| numbers.iter().map(|&z| task.value(z) as f32).collect();
         let spread = |numbers: &[f32]| numbers.iter().map(|&z| task.spread(z) as f32).collect();
-        let mut columns: Vec<Vec<f32>> = vec![value(&prediction.mean()), spread(&prediction.std())];
+        let [std, epistemic, aleatoric] = prediction.stds();
+        let mut columns: Vec<Vec<f32>> = vec![value(&prediction.mean()), spread(&std)];
         columns.extend(prediction.quantiles(&self.levels)?.iter().map(|q| value(q)));
-        columns.push(spread(&prediction.epistemic_std()));
-        columns.push(spread(&prediction.noise_std()));
+        columns.extend([spread(&epistemic), spread(&aleatoric)]);
         if let Some(level) = self.band {
             columns.extend(prediction.band(level)?.iter().map(|end| value(end)));
         }
@@ -84,14 +84,22 @@ pub fn paths(
     Ok(values)
 }
 
-/// The number of paths that is asked for.
-pub fn paths_asked_for(arguments: &args::Predict) -> Result<Option<usize>> {
-    const MOST: usize = 100_000;
+/// The number of paths that is asked for, of so many forecasts of so many values.
+pub fn paths_asked_for(
+    arguments: &args::Predict,
+    forecasts: usize,
+    outputs: usize,
+) -> Result<Option<usize>> {
+    /// Numbers of a file.
+    const MOST: usize = 50_000_000;
+    let most = (MOST / (forecasts * outputs).max(1)).max(1);
     match arguments.paths {
         Some(0) => Err(Usage("--paths 0 is not possible; use 1 or more".to_owned()).into()),
-        Some(paths) if paths > MOST => {
-            Err(Usage(format!("--paths {paths} would not end; use at most {MOST}")).into())
-        }
+        Some(paths) if paths > most => Err(Usage(format!(
+            "--paths {paths} of {forecasts} forecasts are more than a file should hold; use at \
+             most {most}, or fewer forecasts"
+        ))
+        .into()),
         paths => Ok(paths),
     }
 }
@@ -112,11 +120,11 @@ where
     if arguments.every.is_some() {
         return Err(Usage("--every is for series; examples have --limit".to_owned()).into());
     }
-    let paths_asked = paths_asked_for(arguments)?;
     let columns = Columns::asked(run, arguments);
     let (outputs, draws) = (run.shape()?.outputs, run.draws(arguments.draws)?);
     run.job.agree_on_examples(examples)?;
     let rows = rows_asked_for(examples.len(), arguments.limit)?;
+    let paths_asked = paths_asked_for(arguments, rows, outputs)?;
     let device = run.trainer.posterior().parameters().device();
     let seed = run.trainer.settings().seed;
     let mut values = Vec::new();

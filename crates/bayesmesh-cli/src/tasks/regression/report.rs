@@ -1,13 +1,13 @@
 //! What reports of regressions have in common.
 
 use bayesmesh::calibrate::Method;
-use bayesmesh::metrics::{Stratum, percent};
+use bayesmesh::metrics::percent;
 use bayesmesh_report::{
     Axis, Block, Cell, Color, KeyFigure, Layer, Plot, Report, Rule, Section, Shape, Stroke, Table,
     format_number,
 };
 
-use super::{Regression, RegressionAssessment};
+use super::{Regression, RegressionAssessment, Strata};
 use crate::run::MetricsTable;
 use crate::tasks::{Assessment as _, RAW, curves, page};
 use crate::use_cases::{Reported, UseCase};
@@ -208,7 +208,7 @@ fn levels(assessment: &RegressionAssessment) -> Table {
 
 fn coverage_by_output(assessment: &RegressionAssessment, outputs: &Outputs) -> Plot {
     let &Outputs { name, label, step } = outputs;
-    let strata = &assessment.coverage_by_output;
+    let strata = &assessment.coverage_by_output.own;
     let colors = [Color::Blue, Color::Green, Color::Orange, Color::Purple];
     let count = strata.first().map_or(0, |stratum| stratum.coverage.len());
     let plot = Plot::new(
@@ -231,15 +231,25 @@ fn coverage_by_output(assessment: &RegressionAssessment, outputs: &Outputs) -> P
     })
 }
 
-fn strata(caption: String, first: &str, names: &[String], strata: &[Stratum]) -> Option<Table> {
-    let levels: Vec<String> =
-        strata.first()?.coverage.iter().map(|row| format!("{} %", percent(row.nominal))).collect();
-    let rows = names.iter().zip(strata).map(|(name, stratum)| {
-        let cells = stratum.coverage.iter().map(|row| Cell::number(100.0 * row.observed, 1));
-        let count = Cell::number(stratum.count, 0);
+fn strata(caption: &str, first: &str, names: &[String], strata: &Strata) -> Option<Table> {
+    let levels: Vec<String> = strata
+        .own
+        .first()?
+        .coverage
+        .iter()
+        .map(|row| format!("{} %", percent(row.nominal)))
+        .collect();
+    let rows = names.iter().zip(strata.own.iter().zip(&strata.raw)).map(|(name, (own, raw))| {
+        let levels = own.coverage.iter().zip(&raw.coverage);
+        let cells = levels.map(|(own, raw)| {
+            let [own, raw] = [own, raw].map(|row| 100.0 * row.observed);
+            Cell::from(format!("{own:.1} ({raw:.1})").as_str())
+        });
+        let count = Cell::number(own.count, 0);
         [Cell::from(name.as_str()), count].into_iter().chain(cells).collect()
     });
     let header = [first.to_owned(), "values".to_owned()].into_iter().chain(levels);
+    let caption = format!("{caption} In brackets before calibration.");
     Some(Table { caption, header: header.collect(), rows: rows.collect(), highlight: None })
 }
 
@@ -249,14 +259,14 @@ fn by_spread(task: &Regression, assessment: &RegressionAssessment) -> Option<Tab
     let mut names = vec![format!("below {first}")];
     names.extend(ends.windows(2).map(|pair| format!("{} to {}", pair[0], pair[1])));
     names.push(format!("above {last}"));
-    let caption = "Coverage in percent of predictions from narrow to wide.".to_owned();
+    let caption = "Coverage in percent of predictions from narrow to wide.";
     let first = task.label("predicted std");
     strata(caption, &first, &names, &assessment.coverage_by_spread)
 }
 
 fn by_group(assessment: &RegressionAssessment) -> Option<Table> {
     let (by, names) = assessment.groups.as_ref()?;
-    strata(format!("Coverage in percent by {by}."), by, names, &assessment.coverage_by_group)
+    strata(&format!("Coverage in percent by {by}."), by, names, &assessment.coverage_by_group)
 }
 
 fn by_output(task: &Regression, assessment: &RegressionAssessment, outputs: &Outputs) -> Plot {

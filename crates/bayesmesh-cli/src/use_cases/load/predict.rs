@@ -40,7 +40,6 @@ pub fn predict<N: Network<Input = InputOf<Load>> + 'static>(
     if arguments.limit.is_some() {
         return Err(Usage("--limit is for images; a series has --every".into()).into());
     }
-    let paths_asked = paths_asked_for(arguments)?;
     let load = run.load()?;
     run.refuse_other_data(&load)?;
     run.calibrate(&load)?;
@@ -74,6 +73,7 @@ pub fn predict<N: Network<Input = InputOf<Load>> + 'static>(
     };
     starts.push(last);
 
+    let paths_asked = paths_asked_for(arguments, starts.len(), load.outputs)?;
     let draws = run.draws(arguments.draws)?;
     let columns = Columns::asked(run, arguments);
     let seed = run.trainer.settings().seed;

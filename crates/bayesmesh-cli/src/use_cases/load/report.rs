@@ -106,12 +106,19 @@ fn paths(extras: &Extras) -> Plot {
 /// Whether paths hang together as the truth does.
 fn joint(task: &Regression, assessment: &RegressionAssessment) -> Table {
     let row = |label: &str, name: &str| {
-        let number = |name: &str| Cell::number(assessment.in_unit(name), task.decimals);
+        let number = |name: &str| {
+            let name = format!("{name}{}", task.suffix());
+            let score = assessment.scores.iter().find(|score| score.name == name);
+            score.map_or(Cell::from("–"), |score| {
+                let [value, error] = [score.value, score.se_examples].map(|x| task.shown(x));
+                Cell::from(format!("{value} ± {error}").as_str())
+            })
+        };
         vec![Cell::from(label), number(name), number(&format!("{name}_shuffled"))]
     };
     Table {
         caption: "Scores of whole paths; lower is better. Shuffled over paths at each lead time \
-                  they have the same intervals and no dependence."
+                  they have the same intervals and no dependence. ± over examples."
             .into(),
         header: vec![String::new(), task.label("paths"), task.label("shuffled")],
         rows: vec![row("energy score", "energy_score"), row("variogram score", "variogram_score")],
