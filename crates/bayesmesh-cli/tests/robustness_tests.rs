@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use bayesmesh::checkpoint::Checkpoint;
 use common::{Outcome, SMALL, Scratch, training};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// The error of a program that ended with `code`, with these words and not too many others.
 #[track_caller]

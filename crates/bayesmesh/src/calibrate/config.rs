@@ -25,16 +25,16 @@ pub enum CalibrateConfig {
     Adaptive(Adaptive),
     /// values: deviations are multiplied by a factor for each output
     Variance,
-    /// classes: logits are divided by a temperature, and sets of classes hold the right one as often
-    /// as they say
+    /// classes: logits are divided by a temperature, and sets of classes hold the right one as
+    /// often as they say
     Temperature(Temperature),
 }
 
 /// How fast intervals follow what comes true.
 #[derive(Clone, Copy, Debug, PartialEq, Keys, Serialize, Deserialize)]
 pub struct Adaptive {
-    /// How much widths grow for a miss, as a share: that of a lead time, and that of a level. Larger
-    /// is quicker and less steady.
+    /// How much widths grow for a miss, as a share: that of a lead time, and that of a level.
+    /// Larger is quicker and less steady.
     #[key(default = 0.005, above = 0, below = 1, also("gamma", "step", "lr"))]
     pub rate: f32,
 }

@@ -119,7 +119,8 @@ impl Calibration {
     /// let truth: Vec<f32> = (0..99).map(|i| (i as f32 * 0.7).sin()).collect();
     /// let narrow = |rows| Predictive::of_gaussians(1, rows, vec![0.0; rows], vec![0.005; rows]);
     /// let values = Truth::Values(truth);
-    /// let calibration = Calibration::learn(&narrow(99)?, &values, CalibrateConfig::Auto)?.unwrap();
+    /// let config = CalibrateConfig::Auto;
+    /// let calibration = Calibration::learn(&narrow(99)?, &values, config)?.unwrap();
     /// let ends = calibration.apply(narrow(1)?)?.quantiles(&[0.05, 0.95])?;
     /// assert!(ends[1][0] > 0.9);
     /// # Ok::<(), bayesmesh::Error>(())

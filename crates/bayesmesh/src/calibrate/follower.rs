@@ -8,8 +8,8 @@ use super::level_map::{deviation_of_tail, tail};
 use super::{LEVELS, Lens, LevelMap};
 use crate::data::Moment;
 
-/// Levels that say how wide an output is: the middle ones, which many examples have something to say
-/// on.
+/// Levels that say how wide an output is: the middle ones, which many examples have something to
+/// say on.
 pub(super) const MIDDLE: std::ops::RangeInclusive<f64> = 0.25..=0.95;
 
 /// Where the calibration of a series starts, and how fast it follows.
@@ -47,8 +47,8 @@ impl Tracking {
     }
 }
 
-/// How much more an interval misses than its level allows, which is 0 in the long run: the level for
-/// a miss, and minus what it may miss otherwise.
+/// How much more an interval misses than its level allows, which is 0 in the long run: the level
+/// for a miss, and minus what it may miss otherwise.
 fn excess(missed: bool, level: f64) -> f64 {
     f64::from(u8::from(missed)) - (1.0 - level)
 }
@@ -112,8 +112,8 @@ impl Follower {
     }
 
     /// Takes a forecast in that was made at a moment, with how far out the values lie that followed
-    /// ([`deviation`](super::deviation) of the uncalibrated prediction), for later; not a number where they are not
-    /// known. Forecasts of a series come in the order of time.
+    /// ([`deviation`](super::deviation) of the uncalibrated prediction), for later; not a number
+    /// where they are not known. Forecasts of a series come in the order of time.
     pub fn observe(&mut self, moment: Moment, deviations: Vec<f64>) {
         let (track, issued) = self.issue(moment);
         track.open.push_back(Open { origin: moment.time, issued, deviations });

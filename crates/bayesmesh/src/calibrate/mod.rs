@@ -3,10 +3,11 @@
 //! A network says how sure it is, and is wrong about it. What it said of examples that it has not
 //! learned from tells by how much. For values, how far out a truth lies in its prediction is one
 //! number, its [`deviation`]; the rank of new deviations among those of n validation examples is
-//! uniform if all are exchangeable and the network has not learned from them, whatever it is. So the interval that ends at the
-//! ⌈(n + 1) L⌉-th smallest holds a new truth with a probability of at least L, and of less than
-//! L + 1/(n + 1): conformal prediction, on the levels of the predicted mixture. A [`LevelMap`] does
-//! so at many levels at once, and leaves a distribution with a density and quantiles.
+//! uniform if all are exchangeable and the network has not learned from them, whatever it is. So
+//! the interval that ends at the ⌈(n + 1) L⌉-th smallest holds a new truth with a probability of at
+//! least L, and of less than L + 1/(n + 1): conformal prediction, on the levels of the predicted
+//! mixture. A [`LevelMap`] does so at many levels at once, and leaves a distribution with a density
+//! and quantiles.
 //!
 //! Series are not exchangeable: a [`Follower`] goes on learning from what comes true.
 //!

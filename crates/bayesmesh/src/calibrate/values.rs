@@ -15,7 +15,8 @@ use crate::predict::Predictive;
 /// calibrated together.
 pub(crate) const MOST_OUTPUTS: usize = 256;
 
-/// How predicted values are calibrated: what validation data say of their width and their intervals.
+/// How predicted values are calibrated: what validation data say of their width and their
+/// intervals.
 ///
 /// In single precision, so that it comes back from the text of a checkpoint as it was.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,7 +25,8 @@ pub struct ValueCalibration {
     pub(super) kernel: f32,
     /// What deviations are multiplied by, for each output or for all; empty for nothing.
     pub(super) stretch: Vec<f32>,
-    /// The deviations at which intervals of the first of [`LEVELS`] end, for each output or for all.
+    /// The deviations at which intervals of the first of [`LEVELS`] end, for each output or for
+    /// all.
     pub(super) deviations: Vec<Vec<f32>>,
     /// The same of bands, which hold all outputs of an example.
     pub(super) bands: Vec<f32>,
@@ -77,8 +79,9 @@ fn pools(outputs: usize) -> usize {
     if outputs > MOST_OUTPUTS { 1 } else { outputs }
 }
 
-/// The smallest number that at least a share `level` of n + 1 exchangeable numbers, the n known ones
-/// and one more, does not exceed: the ⌈(n + 1) level⌉-th smallest. Nothing where n is too small.
+/// The smallest number that at least a share `level` of n + 1 exchangeable numbers, the n known
+/// ones and one more, does not exceed: the ⌈(n + 1) level⌉-th smallest. Nothing where n is too
+/// small.
 pub(super) fn conformal_quantile(sorted: &[f64], level: f64) -> Option<f64> {
     // A level such as 0.95 is not exact in binary: 21 · 0.95 must not become 20 instead of 19.95.
     let rank = ((sorted.len() + 1) as f64 * level - 1e-9).ceil() as usize;
@@ -253,8 +256,8 @@ impl ValueCalibration {
         Ok(self.widened(prediction).seen_through(lens))
     }
 
-    /// What follows series of so many outputs; nothing where the calibration stays as it is, or is of
-    /// another number of outputs.
+    /// What follows series of so many outputs; nothing where the calibration stays as it is, or is
+    /// of another number of outputs.
     pub(super) fn follower(&self, outputs: usize) -> Option<Follower> {
         self.expect_outputs(outputs).ok()?;
         let shape = wide(self.deviations.first().filter(|first| !first.is_empty())?);

@@ -17,9 +17,9 @@ const PER_SCORE: usize = 4;
 /// Two proper scores of N paths x_i against the truth y, each the mean over examples; smaller is
 /// better.
 ///
-/// - `energy_score`: `1/N Σ_i ‖x_i − y‖ − 1/(2N(N−1)) Σ_(i≠j) ‖x_i − x_j‖`, the CRPS of many outputs
-///   at once, in their unit. Pairs of a path with itself are left out, so it does not depend on N
-///   but for chance. It says little of the dependence.
+/// - `energy_score`: `1/N Σ_i ‖x_i − y‖ − 1/(2N(N−1)) Σ_(i≠j) ‖x_i − x_j‖`, the CRPS of many
+///   outputs at once, in their unit. Pairs of a path with itself are left out, so it does not
+///   depend on N but for chance. It says little of the dependence.
 /// - `variogram_score`: mean over pairs of outputs h < k of
 ///   `(|y_h − y_k|^½ − 1/N Σ_i |x_ih − x_ik|^½)²`, in the unit of the outputs. It tells right
 ///   dependence from wrong, and does not see an error that all outputs share. Of few paths it is

@@ -203,8 +203,8 @@ impl<'a> MixtureBatch<'a> {
         (0..=groups).map(batch).collect()
     }
 
-    /// Of each row the level of the narrowest band that holds all of it; nothing where bands are not
-    /// known.
+    /// Of each row the level of the narrowest band that holds all of it; nothing where bands are
+    /// not known.
     fn band_levels(&self, first_row: usize, cells: &[Cell]) -> Vec<f64> {
         let Some(lens) = self.lens else { return Vec::new() };
         let rows = cells.chunks_exact(self.outputs.max(1)).enumerate();

@@ -46,8 +46,8 @@ impl Strata {
         }
     }
 
-    /// Adds cells, of which `stratum` says by example, output and deviation before calibration where
-    /// they belong.
+    /// Adds cells, of which `stratum` says by example, output and deviation before calibration
+    /// where they belong.
     pub(super) fn add_cells(
         &mut self,
         batch: &RegressionBatch,

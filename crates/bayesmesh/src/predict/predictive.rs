@@ -106,7 +106,8 @@ impl Predictive {
         }
     }
 
-    /// The prediction without some of its draws, as a jackknife needs it; at least one must be left.
+    /// The prediction without some of its draws, as a jackknife needs it; at least one must be
+    /// left.
     pub fn without_draws(&self, left_out: Range<usize>) -> Self {
         let rest = |values: &[f32]| -> Vec<f32> {
             let draws = values.chunks_exact(self.cells().max(1)).enumerate();
@@ -173,8 +174,8 @@ impl Predictive {
     }
 
     /// The standard deviation over draws (unbiased), `[rows, outputs]`: what the model does not
-    /// know. Zero for a single draw. Of a calibrated prediction its part of the calibrated variance,
-    /// in proportion.
+    /// know. Zero for a single draw. Of a calibrated prediction its part of the calibrated
+    /// variance, in proportion.
     pub fn epistemic_std(&self) -> Vec<f32> {
         Self::calibrated_stds(&self.moments().1, self.variance_ratios().as_deref())
     }
@@ -244,8 +245,8 @@ impl Predictive {
     }
 
     /// The standard deviation of the noise, `√(mean_s v_s)`, `[rows, outputs]`: what no model could
-    /// know. Zeros where neither the loss nor [`with_noise`](Self::with_noise) has brought any. Of a
-    /// calibrated prediction its part of the calibrated variance, in proportion.
+    /// know. Zeros where neither the loss nor [`with_noise`](Self::with_noise) has brought any. Of
+    /// a calibrated prediction its part of the calibrated variance, in proportion.
     pub fn noise_std(&self) -> Vec<f32> {
         let mut noise = self.noise();
         noise.resize(self.cells(), 0.0);
@@ -364,13 +365,13 @@ impl Predictive {
         Self { lens: Some(lens), ..self }
     }
 
-    /// Where there is no noise, the same draws with a Gaussian kernel around each, so many deviations
-    /// of the draws wide: a distribution that does not end at the outermost draws.
+    /// Where there is no noise, the same draws with a Gaussian kernel around each, so many
+    /// deviations of the draws wide: a distribution that does not end at the outermost draws.
     pub(crate) fn with_kernel(mut self, width: f64) -> Self {
         let cells = self.cells();
         let mut noise = self.noise();
         noise.resize(cells, 0.0);
-        if noise.iter().any(|noise| *noise == 0.0) {
+        if noise.contains(&0.0) {
             let spread = self.moments().1;
             self.noise_variances.resize(self.values.len(), 0.0);
             for (index, variance) in self.noise_variances.iter_mut().enumerate() {
@@ -648,7 +649,7 @@ impl<'a> Components<'a> {
         for _ in 0..100 {
             let (outside, density) = self.at(x, above);
             // Whether x is too far to the left.
-            if (outside < wanted) == !above {
+            if (outside < wanted) != above {
                 low = x;
             } else {
                 high = x;

@@ -193,9 +193,10 @@ impl Readout {
     }
 
     /// Predicts a data set chunk by chunk and hands each prediction, as it is before calibration,
-    /// with its truth to `visit`. Rows are spread over the data axis and draws over the sample axis; a prediction then has all its
-    /// draws, and the ranks that made it together divide its rows. So **each row is visited once,
-    /// by one rank**, and whatever adds over rows is summed over the whole world. Collective.
+    /// with its truth to `visit`. Rows are spread over the data axis and draws over the sample
+    /// axis; a prediction then has all its draws, and the ranks that made it together divide its
+    /// rows. So **each row is visited once, by one rank**, and whatever adds over rows is summed
+    /// over the whole world. Collective.
     pub fn visit<P, D>(
         &self,
         mesh: &MeshComm,

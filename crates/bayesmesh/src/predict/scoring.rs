@@ -60,8 +60,8 @@ pub(crate) struct Scorer<'a> {
 }
 
 enum Set {
-    Regression(Jackknife<RegressionScores>),
-    Classification(Jackknife<ClassificationScores>),
+    Regression(Box<Jackknife<RegressionScores>>),
+    Classification(Box<Jackknife<ClassificationScores>>),
 }
 
 impl Set {
@@ -83,13 +83,13 @@ impl Set {
             if let Some(sets) = calibration.and_then(Calibration::of_classes) {
                 set = set.with_sets(sets, &scoring.levels);
             }
-            return Ok(Self::Classification(jackknife(scoring, set)));
+            return Ok(Self::Classification(Box::new(jackknife(scoring, set))));
         }
         let groups = scoring.groups.iter().max().map_or(0, |last| last + 1);
         let set = RegressionScores::new(outputs, scoring.draws)
             .with_levels(&scoring.levels)?
             .with_strata(groups, spreads);
-        Ok(Self::Regression(jackknife(scoring, set)))
+        Ok(Self::Regression(Box::new(jackknife(scoring, set))))
     }
 
     fn outputs(&self) -> usize {
@@ -101,8 +101,8 @@ impl Set {
 
     fn metrics(&mut self) -> &mut dyn MetricSet {
         match self {
-            Self::Regression(set) => set,
-            Self::Classification(set) => set,
+            Self::Regression(set) => &mut **set,
+            Self::Classification(set) => &mut **set,
         }
     }
 }
@@ -190,8 +190,8 @@ impl<'a> Scorer<'a> {
     /// The scores of all that was added.
     pub fn evaluation(&self) -> Result<Evaluation> {
         match &self.set {
-            Some(Set::Regression(set)) => Ok(set.into()),
-            Some(Set::Classification(set)) => Ok(set.into()),
+            Some(Set::Regression(set)) => Ok((&**set).into()),
+            Some(Set::Classification(set)) => Ok((&**set).into()),
             None => Err(Error::Data("there are no examples to score".to_owned())),
         }
     }

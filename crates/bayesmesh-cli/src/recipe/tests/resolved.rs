@@ -141,6 +141,9 @@ levels = [0.5, 0.8, 0.9, 0.95]
 corruptions = true
 corrupted_images = 2000
 
+[calibrate]
+kind = "auto"
+
 [checkpoint]
 every = 1000
 keep = 3
