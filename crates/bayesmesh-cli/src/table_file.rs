@@ -104,9 +104,11 @@ pub enum Column {
     Text(Vec<String>),
 }
 
-/// A table of predictions: columns that say what a row is about, then numbers.
+/// A table of predictions: columns that say what a row is about, then numbers, then what else is
+/// said in words.
 pub struct Table {
     leading: Vec<(String, Column)>,
+    trailing: Vec<(String, Column)>,
     names: Vec<String>,
     /// `[rows, names]`
     values: Vec<f32>,
@@ -123,7 +125,13 @@ impl Table {
         shape: Vec<usize>,
     ) -> Self {
         let leading = leading.into_iter().map(|(name, column)| (name.to_owned(), column));
-        Self { leading: leading.collect(), names, values, shape }
+        Self { leading: leading.collect(), trailing: Vec::new(), names, values, shape }
+    }
+
+    /// With another column at the end.
+    pub fn ending_with(mut self, name: String, column: Column) -> Self {
+        self.trailing.push((name, column));
+        self
     }
 
     /// The names of the numbers.
@@ -139,19 +147,24 @@ impl Table {
             TableFile::Parquet => {
                 let mut columns = self.leading.clone();
                 columns.extend(number_columns(&self.names, &self.values));
+                columns.extend(self.trailing.clone());
                 parquet(&columns)
             }
         }
     }
 
     fn csv(&self, decimals: usize) -> Vec<u8> {
-        let leading = self.leading.iter().map(|(name, _)| name);
-        let header: Vec<&str> = leading.chain(&self.names).map(String::as_str).collect();
+        let names = |columns: &[(String, Column)]| -> Vec<String> {
+            columns.iter().map(|(name, _)| name.clone()).collect()
+        };
+        let header = [names(&self.leading), self.names.clone(), names(&self.trailing)].concat();
         let mut text = header.join(",") + "\n";
         for (row, values) in self.values.chunks_exact(self.names.len()).enumerate() {
-            let leading = self.leading.iter().map(|(_, column)| column.text(row));
-            let cells = leading.chain(values.iter().map(|value| format!("{value:.decimals$}")));
-            text += &cells.collect::<Vec<_>>().join(",");
+            let words = |columns: &[(String, Column)]| -> Vec<String> {
+                columns.iter().map(|(_, column)| column.text(row)).collect()
+            };
+            let numbers = values.iter().map(|value| format!("{value:.decimals$}")).collect();
+            text += &[words(&self.leading), numbers, words(&self.trailing)].concat().join(",");
             text.push('\n');
         }
         text.into_bytes()

@@ -132,8 +132,9 @@ fn forecasts_are_written_as_csv_npy_and_parquet() {
     let text = scratch.read("x.csv");
     let (header, rows) = read_csv(&text);
     let quantiles = ["q5", "q25", "q50", "q75", "q95"];
-    let last = ["epistemic", "aleatoric", "band90_lower", "band90_upper"];
-    assert_eq!(header, [&["origin", "time", "mean", "std"], &quantiles[..], &last[..]].concat());
+    let parts = ["epistemic", "aleatoric", "band90_lower", "band90_upper"];
+    let first = ["origin", "time", "mean", "std"];
+    assert_eq!(header, [&first[..], &quantiles[..], &parts[..]].concat());
     assert_eq!(rows.len(), 24);
     for row in &rows {
         assert!((10_000.0..120_000.0).contains(&row[0]), "{row:?}");
@@ -192,7 +193,7 @@ fn forecasts_are_written_as_csv_npy_and_parquet() {
     assert_eq!(origins[7..], ["2015-01-03T17:45:00Z", "2015-01-03T23:45:00Z"]);
 
     let columns = predict("z.csv", &["--quantiles", "0.1,0.333", "--draws", "16"]);
-    let names = [&["mean", "std", "q10", "q33.3"], &last[..]].concat();
+    let names = [&["mean", "std", "q10", "q33.3"][..], &parts[..]].concat();
     assert_eq!(columns["columns"], serde_json::json!(names));
     let text = scratch.read("z.csv");
     let (header, rows) = read_csv(&text);
@@ -288,7 +289,10 @@ fn calibration_is_used_unless_it_is_turned_off() {
 
 #[test]
 fn draws_are_added_until_scores_do_not_depend_on_them() {
-    let scratch = trained();
+    let scratch = Scratch::new();
+    // Draws that differ so little are soon enough.
+    let settings = ["model.dropout=0.002", "data.days=40"];
+    scratch.train("demo", &settings, &["--out", "run"]).success();
     let result = scratch.run(&["evaluate", "run", "--draws", "auto", "--json"]).success();
     let draws = result["draws"].as_u64().unwrap();
     let file: serde_json::Value =
@@ -296,7 +300,9 @@ fn draws_are_added_until_scores_do_not_depend_on_them() {
     for (name, errors) in file["standard_errors"].as_object().unwrap() {
         let [over_draws, over_examples] =
             ["draws", "examples"].map(|over| errors[over].as_f64().unwrap_or(0.0));
-        let counts = !name.ends_with("_raw") && over_examples > 0.0;
+        // There are always as many paths.
+        let of_paths = name.starts_with("energy") || name.starts_with("variogram");
+        let counts = !name.ends_with("_raw") && !of_paths && over_examples > 0.0;
         assert!(!counts || draws == 4096 || over_draws <= 0.1 * over_examples, "{name} {errors}");
     }
     let wrong = scratch.run(&["evaluate", "run", "--draws", "many"]);

@@ -177,14 +177,18 @@ fn images_are_classified_to_a_file() {
     let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let header = lines.next().unwrap();
     assert_eq!(&header[..5], ["image", "label", "predicted", "entropy", "mutual_information"]);
-    assert_eq!((header.len(), header[5], header[14]), (15, "p_airplane", "p_truck"));
+    assert_eq!((header.len(), header[5], header[14]), (17, "p_airplane", "p_truck"));
+    assert_eq!(header[15..], ["expected_entropy", "set90"]);
     let rows: Vec<Vec<&str>> = lines.collect();
     assert_eq!(rows.len(), 60);
     let mut right = 0.0;
     for (image, row) in rows.iter().enumerate() {
         assert_eq!(row[0], image.to_string());
-        let numbers: Vec<f64> = row[3..].iter().map(|cell| cell.parse().unwrap()).collect();
-        let probabilities = &numbers[2..];
+        let numbers: Vec<f64> = row[3..16].iter().map(|cell| cell.parse().unwrap()).collect();
+        let probabilities = &numbers[2..12];
+        assert!((numbers[0] - numbers[1] - numbers[12]).abs() < 1e-5, "{row:?}");
+        let mut set = row[16].split('|').filter(|class| !class.is_empty());
+        assert!(set.all(|class| header.contains(&format!("p_{class}").as_str())), "{row:?}");
         assert!((probabilities.iter().sum::<f64>() - 1.0).abs() < 1e-4, "{row:?}");
         let entropy: f64 = probabilities.iter().map(|p| -p * p.max(1e-12).ln()).sum();
         assert!((entropy - numbers[0]).abs() < 1e-3, "{entropy} {row:?}");
@@ -200,14 +204,16 @@ fn images_are_classified_to_a_file() {
     predict(&["--out", "some.npy", "--limit", "7"]).success();
     let bytes = std::fs::read(scratch.path("some.npy")).unwrap();
     assert_eq!(&bytes[..6], b"\x93NUMPY");
-    let values: Vec<f32> = bytes[bytes.len() - 7 * 15 * 4..]
+    let values: Vec<f32> = bytes[bytes.len() - 7 * 17 * 4..]
         .chunks(4)
         .map(|four| f32::from_le_bytes(four.try_into().unwrap()))
         .collect();
-    for (row, numbers) in rows.iter().zip(values.chunks(15)) {
-        for (cell, value) in row[3..].iter().zip(&numbers[3..]) {
+    for (row, numbers) in rows.iter().zip(values.chunks(17)) {
+        for (cell, value) in row[3..16].iter().zip(&numbers[3..]) {
             assert!((cell.parse::<f32>().unwrap() - value).abs() < 1e-5, "{row:?} {numbers:?}");
         }
+        let size = row[16].split('|').filter(|class| !class.is_empty()).count();
+        assert_eq!(numbers[16], size as f32, "{row:?}");
     }
 
     predict(&["--out", "some.parquet", "--limit", "7"]).success();
@@ -215,15 +221,16 @@ fn images_are_classified_to_a_file() {
     let table = SerializedFileReader::new(file).unwrap();
     let mut count = 0;
     for ((row, line), numbers) in
-        table.get_row_iter(None).unwrap().zip(&rows).zip(values.chunks(15))
+        table.get_row_iter(None).unwrap().zip(&rows).zip(values.chunks(17))
     {
         let (names, cells): (Vec<_>, Vec<_>) = row.unwrap().into_columns().into_iter().unzip();
         assert_eq!(names, header);
         assert_eq!(cells[0], Field::Long(count));
         let classes = [line[1], line[2]].map(|class| Field::Str(class.to_owned()));
         assert_eq!(cells[1..3], classes);
-        let numbers: Vec<Field> = numbers[3..].iter().map(|&value| Field::Float(value)).collect();
-        assert_eq!(cells[3..], numbers);
+        let numbers: Vec<Field> = numbers[3..16].iter().map(|&value| Field::Float(value)).collect();
+        assert_eq!(cells[3..16], numbers);
+        assert_eq!(cells[16], Field::Str(line[16].to_owned()));
         count += 1;
     }
     assert_eq!(count, 7);
@@ -286,7 +293,7 @@ fn the_report_fits_a_phone_and_a_screen() {
     };
     for layout in layouts {
         assert!(layout.problems.is_empty(), "{layout:?}");
-        assert_eq!((layout.charts, layout.tables), (8, 3), "{layout:?}");
+        assert_eq!((layout.charts, layout.tables), (8, 4), "{layout:?}");
         assert!(layout.marks >= layout.charts, "{layout:?}");
     }
 }

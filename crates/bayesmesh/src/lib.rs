@@ -9,7 +9,7 @@
 //! - memory does not grow with the number of draws unless asked for speed instead.
 //!
 //! The way of the data: [`data`] → [`Draw`] → [`Network`] → summary → [`loss`] → gradients →
-//! [mesh](Mesh) → optimiser → [`checkpoint`]; then [`predict`] and [`metrics`].
+//! [mesh](Mesh) → optimiser → [`checkpoint`]; then [`predict`], [`calibrate`] and [`metrics`].
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 

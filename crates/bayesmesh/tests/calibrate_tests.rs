@@ -141,7 +141,7 @@ fn after_a_drift_the_adaptive_calibration_is_right_and_the_plain_one_is_not() {
     const OUTPUTS: usize = 4;
     let noise = normals(17, 2 * STEPS + OUTPUTS);
     let size = |time: usize| if time < STEPS + STEPS / 2 { 1.0 } else { 3.0 };
-    let value = |time: usize| (size(time) * noise[time]) as f32;
+    let value = |time: usize| size(time) * noise[time];
     let plain = |rows: usize| {
         let cells = rows * OUTPUTS;
         Predictive::of_gaussians(1, rows, vec![0.0; cells], vec![0.25; cells]).unwrap()

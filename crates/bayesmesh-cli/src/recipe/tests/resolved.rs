@@ -198,6 +198,7 @@ fn every_kind_reads_back_with_its_keys() {
                 ("posterior.prior", _) => vec!["posterior.kind=mean-field".to_owned()],
                 ("data", "cifar10" | "cifar10-synthetic")
                 | ("model", "vit")
+                | ("calibrate", "temperature")
                 | ("loss", "expected-cross-entropy" | "cross-entropy-of-mean") => {
                     IMAGES.map(str::to_owned).into()
                 }
@@ -217,7 +218,7 @@ fn every_kind_reads_back_with_its_keys() {
             assert_has_keys(catalogue.schema(), &table);
         }
     }
-    assert_eq!(kinds, 4 + 2 + 3 + 2 + 10 + 3 + 3);
+    assert_eq!(kinds, 4 + 2 + 3 + 2 + 10 + 3 + 3 + 6);
 }
 
 /// A table has the keys of its kind, but for those that may be unset, and no other.

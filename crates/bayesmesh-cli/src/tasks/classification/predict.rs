@@ -15,9 +15,6 @@ use crate::table_file::{self, Column, Table, TableFile, npy};
 use crate::tasks::rows_asked_for;
 use crate::use_cases::{InputOf, UseCase};
 
-/// All uncertainty of a prediction, in nats, what more data could take away of it, and the rest.
-const NATS: [&str; 3] = ["entropy", "mutual_information", "expected_entropy"];
-
 /// How sets of classes are made, and at what level.
 type Sets = (ClassCalibration, f64);
 
@@ -74,23 +71,29 @@ impl Classification {
         TableFile::of(&arguments.out)
     }
 
-    /// Example, label, predicted class, all uncertainty and its two parts, the probability of each
-    /// class, and the set of those that may be the right one.
+    /// Example, label, predicted class, numbers, and the set of classes that may be the right one.
     fn columns(&self, example: &str, sets: Option<&Sets>) -> Vec<String> {
-        let first = [example, "label", "predicted"].into_iter().chain(NATS).map(str::to_owned);
-        let classes = self.classes.iter().map(|class| format!("p_{class}"));
+        let first = [example, "label", "predicted"].into_iter().map(str::to_owned);
         let set = sets.map(|(_, level)| format!("set{}", percent(*level)));
-        first.chain(classes).chain(set).collect()
+        first.chain(self.numbers_of()).chain(set).collect()
     }
 
-    /// The numbers of each example after its classes.
+    /// All uncertainty of a prediction, in nats, what more data could take away of it, the
+    /// probability of each class, and what no data could take away.
+    fn numbers_of(&self) -> Vec<String> {
+        let first = ["entropy", "mutual_information"].into_iter().map(str::to_owned);
+        let classes = self.classes.iter().map(|class| format!("p_{class}"));
+        first.chain(classes).chain(["expected_entropy".to_owned()]).collect()
+    }
+
     fn values(predictions: &Predictions) -> Vec<f32> {
         let examples = 0..predictions.len();
         let values = examples.flat_map(|example| {
             let entropy = predictions.entropy[example];
             let mutual = predictions.mutual_information[example];
-            let nats = [entropy, mutual, (entropy - mutual).max(0.0)].map(|h| h as f32);
-            nats.into_iter().chain(predictions.row(example).iter().copied())
+            let first = [entropy as f32, mutual as f32].into_iter();
+            let last = (entropy - mutual).max(0.0) as f32;
+            first.chain(predictions.row(example).iter().copied()).chain([last])
         });
         values.collect()
     }
@@ -100,31 +103,28 @@ impl Classification {
         let examples = 0..predictions.len();
         let class = |class: usize| self.classes[class].clone();
         let tops = examples.clone().map(|example| class(predictions.top(example).0));
-        let mut leading = vec![
+        let leading = vec![
             (name, Column::Integer(examples.clone().map(|example| example as i64).collect())),
             ("label", Column::Text(predictions.labels.iter().map(|&label| class(label)).collect())),
             ("predicted", Column::Text(tops.collect())),
         ];
-        let set_name = sets.map(|(_, level)| format!("set{}", percent(*level)));
-        if let (Some((sets, level)), Some(name)) = (sets, &set_name) {
-            let text = |example: usize| {
-                let inside = sets.set(predictions.row(example), example as u64, *level);
-                let inside = self.classes.iter().zip(inside).filter(|(_, inside)| *inside);
-                inside.map(|(class, _)| class.as_str()).collect::<Vec<_>>().join("|")
-            };
-            leading.push((name, Column::Text(examples.map(text).collect())));
-        }
-        let names: Vec<String> = NATS.into_iter().map(str::to_owned).collect();
-        let names = names.into_iter().chain(self.classes.iter().map(|class| format!("p_{class}")));
         let values = Self::values(predictions);
-        Table::new(leading, names.collect(), values, Vec::new())
+        let table = Table::new(leading, self.numbers_of(), values, Vec::new());
+        let Some((sets, level)) = sets else { return table };
+        let text = |example: usize| {
+            let inside = sets.set(predictions.row(example), example as u64, *level);
+            let inside = self.classes.iter().zip(inside).filter(|(_, inside)| *inside);
+            inside.map(|(class, _)| class.as_str()).collect::<Vec<_>>().join("|")
+        };
+        let column = Column::Text(examples.map(text).collect());
+        table.ending_with(format!("set{}", percent(*level)), column)
     }
 
     /// The same as numbers, classes counted from 0, and of a set how many are in it:
     /// `[examples, columns]`.
     fn numbers(&self, predictions: &Predictions, name: &str, sets: Option<&Sets>) -> Vec<u8> {
         let all = Self::values(predictions);
-        let width = NATS.len() + self.classes.len();
+        let width = self.numbers_of().len();
         let mut values = Vec::new();
         for (example, numbers) in all.chunks_exact(width).enumerate() {
             let [label, top] = [predictions.labels[example], predictions.top(example).0];
