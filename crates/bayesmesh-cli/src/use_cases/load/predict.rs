@@ -154,6 +154,8 @@ fn forecast<N: Network<Input = InputOf<Load>> + 'static>(
         let windows: Vec<f32> = known.map(|&mw| load.normaliser.apply(mw)).collect();
         let input = Tensor::from_data(TensorData::new(windows, [rows.len(), inputs]), device);
         let prediction = raw.predict(&input, draws)?;
+        table_file::refuse_not_finite(prediction.values())?;
+        table_file::refuse_not_finite(&prediction.noise_std())?;
         let deviations = match (&follower, &calibration) {
             (Some(_), Some(calibration)) => {
                 let truth = rows.iter().flat_map(|start| {
