@@ -15,7 +15,7 @@ pub const MOST: f64 = 30.0;
 const APART: f64 = 1e-6;
 
 /// How far out in its prediction a truth lies, in deviations of a normal distribution: with
-/// `p = F(y)`, the c for which the central interval `Φ(−c)…Φ(c)` just holds p. At most [`MOST`].
+/// `p = F(y)`, the c for which the central interval `Φ(−c)…Φ(c)` just holds p. At most 30.
 ///
 /// It is 0 at the median, 1.64 at the ends of the 90 % interval, and for a Gaussian prediction it
 /// is `|y − μ|/σ`.
