@@ -7,7 +7,7 @@ use super::config::Temperature;
 use super::values::conformal_quantile;
 use crate::data::Truth;
 use crate::error::{Error, Result};
-use crate::metrics::{Metric, MetricSet, Score, log_probability};
+use crate::metrics::{log_probability, sums_over_examples};
 use crate::predict::Predictive;
 
 /// How predicted classes are calibrated.
@@ -149,29 +149,7 @@ impl TemperatureSearch {
     }
 }
 
-impl Metric for TemperatureSearch {
-    fn statistics(&self) -> &[f64] {
-        &self.statistics
-    }
-
-    fn statistics_mut(&mut self) -> &mut [f64] {
-        &mut self.statistics
-    }
-
-    fn scores(&self) -> Vec<Score> {
-        Vec::new()
-    }
-}
-
-impl MetricSet for TemperatureSearch {
-    fn metrics(&self) -> Vec<&dyn Metric> {
-        vec![self]
-    }
-
-    fn metrics_mut(&mut self) -> Vec<&mut dyn Metric> {
-        vec![self]
-    }
-}
+sums_over_examples!(TemperatureSearch);
 
 #[cfg(test)]
 mod tests {

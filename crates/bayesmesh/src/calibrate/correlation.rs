@@ -1,6 +1,6 @@
 //! How the noise of the outputs of an example hangs together.
 
-use crate::metrics::{Metric, MetricSet, Score};
+use crate::metrics::sums_over_examples;
 use crate::predict::Predictive;
 
 /// Sums over examples from which the correlation of the noise is estimated.
@@ -98,29 +98,7 @@ fn cholesky(matrix: &[f64], size: usize) -> Option<Vec<f64>> {
     Some(root)
 }
 
-impl Metric for NoiseCorrelation {
-    fn statistics(&self) -> &[f64] {
-        &self.statistics
-    }
-
-    fn statistics_mut(&mut self) -> &mut [f64] {
-        &mut self.statistics
-    }
-
-    fn scores(&self) -> Vec<Score> {
-        Vec::new()
-    }
-}
-
-impl MetricSet for NoiseCorrelation {
-    fn metrics(&self) -> Vec<&dyn Metric> {
-        vec![self]
-    }
-
-    fn metrics_mut(&mut self) -> Vec<&mut dyn Metric> {
-        vec![self]
-    }
-}
+sums_over_examples!(NoiseCorrelation);
 
 #[cfg(test)]
 mod tests {

@@ -240,3 +240,34 @@ macro_rules! statistics_field {
     };
 }
 use statistics_field;
+
+/// Makes sums over examples, the field `statistics` of a type, travel over ranks as a set of metrics
+/// does; they have no scores.
+macro_rules! sums_over_examples {
+    ($type:ty) => {
+        impl $crate::metrics::Metric for $type {
+            fn statistics(&self) -> &[f64] {
+                &self.statistics
+            }
+
+            fn statistics_mut(&mut self) -> &mut [f64] {
+                &mut self.statistics
+            }
+
+            fn scores(&self) -> Vec<$crate::metrics::Score> {
+                Vec::new()
+            }
+        }
+
+        impl $crate::metrics::MetricSet for $type {
+            fn metrics(&self) -> Vec<&dyn $crate::metrics::Metric> {
+                vec![self]
+            }
+
+            fn metrics_mut(&mut self) -> Vec<&mut dyn $crate::metrics::Metric> {
+                vec![self]
+            }
+        }
+    };
+}
+pub(crate) use sums_over_examples;

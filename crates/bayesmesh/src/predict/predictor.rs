@@ -17,7 +17,7 @@ use crate::data::{Checksum, Dataset, Rows as _, Target as _, Truth};
 use crate::draw::Draw;
 use crate::error::{Error, Result};
 use crate::loss::Reading;
-use crate::metrics::{Evaluation, Metric, MetricSet, Score};
+use crate::metrics::{Evaluation, MetricSet, sums_over_examples};
 use crate::network::Network;
 use crate::posterior::{Family, Ownership, Parameters, Posterior, family};
 use crate::trainer::members::Members;
@@ -486,26 +486,4 @@ impl ExcessError {
     }
 }
 
-impl Metric for ExcessError {
-    fn statistics(&self) -> &[f64] {
-        &self.statistics
-    }
-
-    fn statistics_mut(&mut self) -> &mut [f64] {
-        &mut self.statistics
-    }
-
-    fn scores(&self) -> Vec<Score> {
-        Vec::new()
-    }
-}
-
-impl MetricSet for ExcessError {
-    fn metrics(&self) -> Vec<&dyn Metric> {
-        vec![self]
-    }
-
-    fn metrics_mut(&mut self) -> Vec<&mut dyn Metric> {
-        vec![self]
-    }
-}
+sums_over_examples!(ExcessError);
