@@ -241,8 +241,8 @@ macro_rules! statistics_field {
 }
 use statistics_field;
 
-/// Makes sums over examples, the field `statistics` of a type, travel over ranks as a set of metrics
-/// does; they have no scores.
+/// Makes sums over examples, the field `statistics` of a type, travel over ranks as a set of
+/// metrics does; they have no scores.
 macro_rules! sums_over_examples {
     ($type:ty) => {
         impl $crate::metrics::Metric for $type {
