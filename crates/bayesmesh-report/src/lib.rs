@@ -3,9 +3,10 @@
 //! - [`Report`] is the page: a title, a few [`KeyFigure`]s and [`Section`]s made of [`Block`]s.
 //! - [`Plot`] is a chart: two [`Axis`] and the [`Layer`]s drawn over each other. It also stands
 //!   alone as an SVG file ([`Plot::to_svg`]).
+//! - [`MapSeries`] are maps of the globe over time, with a slider.
 //! - [`Table`], facts, notes and a [`Gallery`] of images are the other blocks.
 //!
-//! The page needs no script and no network, follows the reader's light or dark preference, and fits
+//! The page needs no network, and no script but for the slider of maps. It follows the reader's light or dark preference, and fits
 //! a phone: every wide plot is drawn twice, and the style shows the drawing that suits the width.
 //! Nothing here can fail. Values that are not finite leave gaps, missing data gives a note in the
 //! place of a plot, text is escaped, and long series are thinned to the pixels that can show them.
@@ -31,6 +32,7 @@
 
 mod base64;
 mod gallery;
+mod map;
 mod number;
 mod page;
 mod plot;
@@ -39,6 +41,7 @@ mod table;
 mod text;
 
 pub use gallery::{Gallery, Image};
+pub use map::{Coast, MapField, MapGrid, MapPanel, MapScale, MapSeries, MapTime, MapVariable};
 pub use number::format_number;
 pub use plot::{Axis, Bar, Color, Interval, Layer, Plot, Rule, ScaleKind, Shape, Stroke};
 pub use report::{Block, KeyFigure, Report, Section};

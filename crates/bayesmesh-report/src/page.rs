@@ -1,13 +1,15 @@
 //! The HTML document.
 
+use crate::map;
 use crate::plot::Plot;
 use crate::report::{Block, KeyFigure, Report, Section};
 use crate::text::{escape, rich};
 
-const STYLES: [&str; 3] = [
+const STYLES: [&str; 4] = [
     include_str!("style/theme.css"),
     include_str!("style/chart.css"),
     include_str!("style/page.css"),
+    include_str!("style/map.css"),
 ];
 
 /// The whole page of `report`.
@@ -16,15 +18,16 @@ pub(crate) fn document(report: &Report) -> String {
     let style = STYLES.concat();
     let lead = element("p", "lead", &report.lead);
     let headline = headline(&report.headline);
-    let sections: String = report.sections.iter().map(section).collect();
+    let sections: String = report.sections.iter().enumerate().map(section).collect();
     let footer = element("footer", "", &report.footer);
+    let script = script(report);
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <title>{title}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n\
          <header>\n<h1>{title}</h1>\n{lead}</header>\n{headline}{sections}{footer}\
-         </main>\n</body>\n</html>\n"
+         </main>\n{script}</body>\n</html>\n"
     )
 }
 
@@ -58,20 +61,34 @@ fn headline(figures: &[KeyFigure]) -> String {
     html
 }
 
-fn section(section: &Section) -> String {
+/// The script that a reader chooses maps with; nothing where there is no choice.
+fn script(report: &Report) -> String {
+    let mut blocks = report.sections.iter().flat_map(|section| &section.blocks);
+    if blocks.any(|block| matches!(block, Block::Maps(maps) if maps.needs_script())) {
+        format!("<script>\n{}</script>\n", map::SCRIPT)
+    } else {
+        String::new()
+    }
+}
+
+fn section((index, section): (usize, &Section)) -> String {
     let title = element("h2", "", &section.title);
     let text = element("p", "", section.text.as_deref().unwrap_or(""));
-    let blocks: String = section.blocks.iter().map(|b| block(b) + "\n").collect();
+    let key = |i: usize| format!("{index}-{i}");
+    let blocks = section.blocks.iter().enumerate().map(|(i, b)| block(b, &key(i)) + "\n");
+    let blocks: String = blocks.collect();
     format!("<section>\n{title}{text}<div class=\"blocks\">\n{blocks}</div>\n</section>\n")
 }
 
-fn block(block: &Block) -> String {
+/// A block; `key` tells it from the other blocks of the page.
+fn block(block: &Block, key: &str) -> String {
     match block {
         Block::Plot(plot) => figure(plot),
         Block::Table(table) => table.to_html(),
         Block::Facts(facts) => facts_list(facts),
         Block::Note(text) => element("p", "note", text),
         Block::Images(gallery) => gallery.to_html(),
+        Block::Maps(maps) => maps.to_html(key),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a report holds.
 
 use crate::gallery::Gallery;
+use crate::map::MapSeries;
 use crate::page;
 use crate::plot::Plot;
 use crate::table::Table;
@@ -109,4 +110,6 @@ pub enum Block {
     Note(String),
     /// Images with captions.
     Images(Gallery),
+    /// Maps of the globe over time.
+    Maps(MapSeries),
 }

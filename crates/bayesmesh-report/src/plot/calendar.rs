@@ -60,6 +60,21 @@ pub(crate) fn weekday(days: i64) -> usize {
     (days + 3).rem_euclid(7) as usize
 }
 
+/// A time in seconds since 1970-01-01 00:00 UTC as day and minute, or `None` if it is out of the
+/// calendar.
+pub(crate) fn date_and_time(seconds: f64) -> Option<String> {
+    // A hundred thousand years or so.
+    const LARGEST: f64 = 3e12;
+    if seconds.is_nan() || seconds.abs() > LARGEST {
+        return None;
+    }
+    let minutes = (seconds / 60.0).round() as i64;
+    let (days, minute) = (minutes.div_euclid(24 * 60), minutes.rem_euclid(24 * 60));
+    let Date { year, month, day } = date(days);
+    let (weekday, month) = (WEEKDAYS[weekday(days)], MONTHS[month as usize - 1]);
+    Some(format!("{weekday} {day} {month} {year}, {:02}:{:02}", minute / 60, minute % 60))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,6 +88,15 @@ mod tests {
         assert_eq!(WEEKDAYS[weekday(17_239)], "Tue");
         assert_eq!(first_of_month(2017, 3), 17_226);
         assert_eq!(first_of_month(2016, 15), 17_226);
+    }
+
+    #[test]
+    fn a_time_has_words() {
+        assert_eq!(date_and_time(0.0).as_deref(), Some("Thu 1 Jan 1970, 00:00"));
+        assert_eq!(date_and_time(1_489_471_200.0).as_deref(), Some("Tue 14 Mar 2017, 06:00"));
+        assert_eq!(date_and_time(-60.0).as_deref(), Some("Wed 31 Dec 1969, 23:59"));
+        assert_eq!(date_and_time(f64::NAN), None);
+        assert_eq!(date_and_time(1e300), None);
     }
 
     #[test]

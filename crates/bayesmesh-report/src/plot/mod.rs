@@ -1,7 +1,7 @@
 //! Charts: what to draw ([`Plot`], [`Axis`], [`Layer`]) and how it becomes SVG.
 
 mod axis;
-mod calendar;
+pub(crate) mod calendar;
 mod chart;
 mod color;
 mod domain;
@@ -10,10 +10,10 @@ mod labels;
 mod layer;
 mod legend;
 mod marks;
-mod path;
+pub(crate) mod path;
 mod scale;
 mod thin;
-mod ticks;
+pub(crate) mod ticks;
 mod time_ticks;
 
 pub use axis::{Axis, ScaleKind};
