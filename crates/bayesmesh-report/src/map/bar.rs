@@ -15,24 +15,22 @@ const LEAST_WIDTH: f64 = 230.0;
 /// Room between two labels in pixels.
 const GAP: f64 = 12.0;
 
-/// The bar of a scale, with labels and the unit.
+/// The bar of a scale, with labels and the unit. It ends in a point where values lie beyond it.
 pub(crate) fn to_html(range: &Range, palette: Palette, unit: &str) -> String {
-    let end = |clipped: bool, name: &str, place: f64| match clipped {
-        true => {
-            format!("<i class=\"{name}\" style=\"background:{}\"></i>", hex(palette.color(place)))
-        }
-        false => String::new(),
-    };
+    let ends = [(range.below, "below", 0.0), (range.above, "above", 1.0)];
+    let pointed = || ends.iter().filter(|(beyond, ..)| *beyond);
+    let class: String = pointed().map(|(_, name, _)| format!(" {name}")).collect();
+    let points: String = pointed()
+        .map(|(.., place)| format!("<i style=\"background:{}\"></i>", hex(palette.color(*place))))
+        .collect();
     let unit = match unit {
         "" => String::new(),
         unit => format!("<span class=\"unit\">{}</span>", escape(unit)),
     };
     format!(
-        "<div class=\"bar\"><div class=\"strip\" style=\"background:{}\">{}{}</div>{unit}\
-         <div class=\"ticks\">{}</div></div>\n",
+        "<div class=\"bar{class}\"><div class=\"strip\" style=\"background:{}\">{points}</div>\
+         {unit}<div class=\"ticks\">{}</div></div>\n",
         palette.gradient(),
-        end(range.below, "under", 0.0),
-        end(range.above, "over", 1.0),
         labels(range)
     )
 }
@@ -82,7 +80,7 @@ mod tests {
         for label in [">−20<", ">−10<", ">0<", ">10<", ">20<", ">m/s<"] {
             assert!(html.contains(label), "{label} in {html}");
         }
-        assert!(html.contains("class=\"over\"") && !html.contains("class=\"under\""));
+        assert!(html.contains("class=\"bar above\""), "{html}");
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub(crate) fn figure(series: &MapSeries, key: &str) -> String {
     let (shared, overlay) = if coast.is_empty() {
         (String::new(), String::new())
     } else {
-        let shared = format!("<svg hidden><path id=\"{id}\" d=\"{coast}\"/></svg>\n");
+        let shared = format!("<svg class=\"off\"><path id=\"{id}\" d=\"{coast}\"/></svg>\n");
         let line = |class| format!("<use class=\"{class}\" href=\"#{id}\"/>");
         (shared, line("halo") + &line("coast"))
     };
@@ -53,40 +53,39 @@ fn element(tag: &str, text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("<{tag}>{}</{tag}>\n", rich(text)) }
 }
 
-/// What is chosen now, and what one chooses with. The script shows the latter.
+/// What one chooses with, which the script shows, and what is chosen.
 fn head(series: &MapSeries) -> String {
-    let each = |name: &str, texts: Vec<String>| -> String {
-        let mark = |(i, text): (usize, &String)| format!("<span{}>{text}</span>", choice(name, i));
-        texts.iter().enumerate().map(mark).collect()
-    };
-    let variables = series.variables.iter().map(|v| escape(&v.name)).collect();
-    let times = series.times.iter().map(when).collect();
-    let state = format!(
-        "<p class=\"state\"><strong>{}</strong> {}</p>\n",
-        each("variable", variables),
-        each("time", times)
-    );
     let mut controls = String::new();
     if series.variables.len() > 1 {
-        let option = |(i, v): (usize, &MapVariable)| {
-            format!("<option value=\"{i}\">{}</option>", escape(&v.name))
+        let option = |(i, variable): (usize, &MapVariable)| {
+            format!("<option value=\"{i}\">{}</option>", escape(&variable.name))
         };
         let options: String = series.variables.iter().enumerate().map(option).collect();
-        controls.push_str(&format!("<label>Variable <select>{options}</select></label>\n"));
+        controls.push_str(&format!("<select aria-label=\"Variable\">{options}</select>\n"));
     }
     if let [first, .., last] = &series.times[..] {
         controls.push_str(&format!(
-            "<label class=\"slider\">Lead time <span>{}</span><input type=\"range\" min=\"0\" \
-             max=\"{}\" value=\"0\" step=\"1\"><span>{}</span></label>\n",
+            "<label>Lead time <span>{}</span><input type=\"range\" min=\"0\" max=\"{}\" \
+             value=\"0\"><span>{}</span></label>\n",
             hours(first),
             series.times.len() - 1,
             hours(last)
         ));
     }
-    if controls.is_empty() {
-        return format!("<div class=\"head\">{state}</div>\n");
+    if !controls.is_empty() {
+        controls = format!("<div class=\"controls\" hidden>\n{controls}</div>\n");
     }
-    format!("<div class=\"head\">{state}<div class=\"controls\" hidden>{controls}</div></div>\n")
+    let one_of = |name: &str, texts: Vec<String>| -> String {
+        let text = |(i, text): (usize, String)| format!("<span{}>{text}</span>", choice(name, i));
+        texts.into_iter().enumerate().map(text).collect()
+    };
+    let variables = series.variables.iter().map(|variable| escape(&variable.name)).collect();
+    let times = series.times.iter().map(when).collect();
+    format!(
+        "<div class=\"head\">\n{controls}<p class=\"state\"><strong>{}</strong> {}</p>\n</div>\n",
+        one_of("variable", variables),
+        one_of("time", times)
+    )
 }
 
 /// Attributes of what is shown for one of the choices of `name` only. The first is chosen.

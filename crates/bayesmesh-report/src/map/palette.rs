@@ -4,7 +4,7 @@
 //! and in which equal distances look alike.
 
 /// Number of different colours of a picture. It is odd, so that one of them is the middle.
-pub(crate) const COLORS: usize = 255;
+pub(crate) const COLORS: usize = 127;
 
 /// The colours of a scale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

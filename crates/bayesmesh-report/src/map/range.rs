@@ -23,7 +23,10 @@ impl Range {
         let (least, greatest) = extremes(values.iter().copied())?;
         let (from, to) = match scale {
             MapScale::Value => {
-                widened(quantile(&mut values, OUTER), quantile(&mut values, 1.0 - OUTER))
+                let ends = (quantile(&mut values, OUTER), quantile(&mut values, 1.0 - OUTER));
+                // A range that nearly reaches zero reaches it.
+                let near_zero = least >= 0.0 && ends.0 < 0.1 * ends.1;
+                widened(if near_zero { 0.0 } else { ends.0 }, ends.1)
             }
             MapScale::Spread => (0.0, positive(quantile(&mut values, 1.0 - OUTER))),
             MapScale::SignedValue | MapScale::Error => {
@@ -99,12 +102,19 @@ mod tests {
 
     #[test]
     fn an_outlier_does_not_take_the_colours_of_the_others() {
-        let mut values: Vec<f32> = (0..10_000).map(|i| i as f32 / 10_000.0).collect();
+        let mut values: Vec<f32> = (0..10_000).map(|i| i as f32 / 10_000.0 - 0.5).collect();
         values.push(1e6);
         let range = range(MapScale::Value, &values);
-        assert!(range.to < 1.0 && range.above && range.from > 0.0 && range.below, "{range:?}");
+        assert!(range.to < 0.5 && range.above && range.from > -0.5 && range.below, "{range:?}");
         assert_eq!(range.place(1e6), Some(1.0));
         assert_eq!(range.place(f32::NEG_INFINITY), None);
+    }
+
+    #[test]
+    fn a_range_that_nearly_reaches_zero_reaches_it() {
+        assert_eq!(range(MapScale::Value, &[0.5, 20.0]).from, 0.0);
+        assert_eq!(range(MapScale::Value, &[250.0, 310.0]).from, 250.0);
+        assert_eq!(range(MapScale::Value, &[-0.5, 20.0]).from, -0.5);
     }
 
     #[test]

@@ -157,6 +157,17 @@ impl Layer {
         Self::Bars { label: label.into(), bars, color }
     }
 
+    /// Bars of the given width around x, of the heights y, e.g. of the ranks of a rank histogram.
+    pub fn bars(
+        label: impl Into<String>,
+        points: impl IntoIterator<Item = (f64, f64)>,
+        width: f64,
+        color: Color,
+    ) -> Self {
+        let bar = |(x, height)| Bar { left: x - width / 2.0, right: x + width / 2.0, height };
+        Self::Bars { label: label.into(), bars: points.into_iter().map(bar).collect(), color }
+    }
+
     /// A dashed grey reference line.
     pub fn rule(label: impl Into<String>, rule: Rule) -> Self {
         Self::Rule { label: label.into(), rule, color: Color::Grey, stroke: Stroke::Dashed }
@@ -231,5 +242,12 @@ mod tests {
         let Layer::Bars { bars, .. } = layer else { panic!("not bars") };
         assert_eq!(bars.len(), 2);
         assert_eq!(bars[1], Bar { left: 0.5, right: 1.0, height: 3.0 });
+    }
+
+    #[test]
+    fn bars_stand_around_their_place() {
+        let layer = Layer::bars("ranks", [(0.0, 2.0), (1.0, 3.0)], 1.0, Color::Blue);
+        let Layer::Bars { bars, .. } = layer else { panic!("not bars") };
+        assert_eq!(bars[1], Bar { left: 0.5, right: 1.5, height: 3.0 });
     }
 }
