@@ -1,5 +1,8 @@
 //! A made-up report of a load forecast, with every kind of block.
 
+#[path = "weather.rs"]
+pub mod weather;
+
 use std::f64::consts::TAU;
 
 use bayesmesh_report::{
@@ -45,6 +48,7 @@ pub fn report() -> Report {
                 .with(Block::Plot(reliability()))
                 .with(Block::Plot(pit()))
                 .with(Block::Plot(horizon())),
+            weather::section(),
             Section::new("Scores").with(Block::Table(scores())),
             Section::new("What ran where").with(Block::Facts(facts())),
             Section::new("Images").with(Block::Images(images())).with(Block::Plot(Plot::new(

@@ -6,7 +6,7 @@ use super::range::{Range, extremes};
 use super::raster;
 use super::{MapField, MapPanel, MapScale, MapSeries, MapTime, MapVariable};
 use crate::base64;
-use crate::number::format_number;
+use crate::number::format_tick;
 use crate::plot::calendar::date_and_time;
 use crate::text::{escape, rich};
 
@@ -95,8 +95,12 @@ fn choice(name: &str, index: usize) -> String {
 }
 
 fn hours(time: &MapTime) -> String {
-    let decimals = if time.lead.fract() == 0.0 { 0 } else { 1 };
-    format!("{} h", format_number(time.lead, decimals))
+    if !time.lead.is_finite() {
+        return "– h".to_owned();
+    }
+    let step = if time.lead.fract() == 0.0 { 1.0 } else { 0.1 };
+    // A few digits are enough for what is no lead time of any forecast.
+    format!("{} h", format_tick(time.lead, time.lead.abs().mul_add(1e-6, step)))
 }
 
 /// The time in words.

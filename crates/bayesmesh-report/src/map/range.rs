@@ -23,15 +23,22 @@ impl Range {
         let (least, greatest) = extremes(values.iter().copied())?;
         let (from, to) = match scale {
             MapScale::Value => {
-                let ends = (quantile(&mut values, OUTER), quantile(&mut values, 1.0 - OUTER));
+                let (mut from, mut to) = outer(&mut values, least, greatest);
                 // A range that nearly reaches zero reaches it.
-                let near_zero = least >= 0.0 && ends.0 < 0.1 * ends.1;
-                widened(if near_zero { 0.0 } else { ends.0 }, ends.1)
+                if least >= 0.0 && from < 0.1 * to {
+                    from = 0.0;
+                }
+                // Single precision tells no smaller differences.
+                if to - from <= 1e-7 * to.abs() {
+                    let half = positive(0.1 * to.abs());
+                    (from, to) = (from - half, to + half);
+                }
+                (from, to)
             }
-            MapScale::Spread => (0.0, positive(quantile(&mut values, 1.0 - OUTER))),
+            MapScale::Spread => (0.0, positive(outer(&mut values, 0.0, greatest).1)),
             MapScale::SignedValue | MapScale::Error => {
                 values.iter_mut().for_each(|value| *value = value.abs());
-                let size = positive(quantile(&mut values, 1.0 - OUTER));
+                let size = positive(outer(&mut values, 0.0, greatest.max(-least)).1);
                 (-size, size)
             }
         };
@@ -54,7 +61,16 @@ pub(crate) fn extremes(values: impl Iterator<Item = f32>) -> Option<(f64, f64)> 
     })
 }
 
-/// The value that the share `level` of `values` does not exceed. There must be a value.
+/// Both ends without the outermost of `values`, which lie between `least` and `greatest`. An end
+/// that would hardly be farther out with them includes them. There must be a value.
+fn outer(values: &mut [f32], least: f64, greatest: f64) -> (f64, f64) {
+    let (from, to) = (quantile(values, OUTER), quantile(values, 1.0 - OUTER));
+    let near = 0.05 * (to - from);
+    let from = if from - least <= near { least } else { from };
+    (from, if greatest - to <= near { greatest } else { to })
+}
+
+/// The value that the share `level` of `values` does not exceed.
 fn quantile(values: &mut [f32], level: f64) -> f64 {
     let index = (level * (values.len() - 1) as f64).round() as usize;
     let (_, value, _) = values.select_nth_unstable_by(index, f32::total_cmp);
@@ -64,17 +80,6 @@ fn quantile(values: &mut [f32], level: f64) -> f64 {
 /// The end of a range from zero: a field of zeros has one as well.
 fn positive(size: f64) -> f64 {
     if size > 0.0 { size } else { 1.0 }
-}
-
-/// Both ends, apart from each other even if all values are the same.
-fn widened(from: f64, to: f64) -> (f64, f64) {
-    let size = from.abs().max(to.abs());
-    // Single precision tells no smaller differences.
-    if to - from > 1e-7 * size {
-        return (from, to);
-    }
-    let half = if size > 0.0 { 0.1 * size } else { 1.0 };
-    (from - half, to + half)
 }
 
 #[cfg(test)]
@@ -105,7 +110,9 @@ mod tests {
         let mut values: Vec<f32> = (0..10_000).map(|i| i as f32 / 10_000.0 - 0.5).collect();
         values.push(1e6);
         let range = range(MapScale::Value, &values);
-        assert!(range.to < 0.5 && range.above && range.from > -0.5 && range.below, "{range:?}");
+        assert!(range.to < 0.5 && range.above, "{range:?}");
+        // At the other end the outermost values are near.
+        assert!(range.from == -0.5 && !range.below, "{range:?}");
         assert_eq!(range.place(1e6), Some(1.0));
         assert_eq!(range.place(f32::NEG_INFINITY), None);
     }

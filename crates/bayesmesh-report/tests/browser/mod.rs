@@ -20,25 +20,50 @@ pub struct Layout {
     pub marks: usize,
     /// Tables that are shown.
     pub tables: usize,
+    /// Maps that are shown: a name, and a number that tells their pictures apart.
+    pub maps: Vec<String>,
+    /// What is said to be shown in the maps.
+    pub states: Vec<String>,
+    /// Sliders and selectors that are shown.
+    pub controls: usize,
     /// What is wrong, in words.
     pub problems: Vec<String>,
+}
+
+/// What is done with a page before it is measured.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Reader<'a> {
+    /// Whether the reader prefers dark colours.
+    pub dark: bool,
+    /// A script run with the document of the page as `page`.
+    pub action: &'a str,
 }
 
 /// Lays out the page `html` at each of `widths` and measures it; `None` if there is no Chromium,
 /// which is the program in the environment variable `CHROMIUM` or a usual name on the `PATH`.
 ///
-/// Problems are: anything wider than the page, a chart or table box outside of it, a chart without
-/// size or marks, text that overlaps other text of a chart or is cut off by its edge, an image that
-/// does not load.
+/// Problems are: anything wider than the page, a chart or table box or map outside of it, a chart
+/// without size or marks, text that overlaps other text of a chart or is cut off by its edge, an
+/// image that does not load, text of maps that overlaps or is hard to read.
 ///
 /// # Panics
 /// If Chromium does not run or gives no answer.
+#[allow(dead_code, reason = "not every test that uses this module uses both functions")]
 pub fn layouts(html: &str, widths: &[u32]) -> Option<Vec<Layout>> {
+    layouts_for(Reader::default(), html, widths)
+}
+
+/// [`layouts`] as `reader` gets them.
+///
+/// # Panics
+/// If Chromium does not run or gives no answer.
+pub fn layouts_for(reader: Reader, html: &str, widths: &[u32]) -> Option<Vec<Layout>> {
     let chromium = find_chromium()?;
     let folder = Folder::new();
     let wrapper = folder.0.join("wrapper.html");
-    fs::write(&wrapper, wrapper_page(html, widths)).expect("the wrapper page is written");
-    let dom = run(&chromium, &folder.0, &wrapper);
+    fs::write(&wrapper, wrapper_page(html, widths, reader.action))
+        .expect("the wrapper page is written");
+    let dom = run(&chromium, reader.dark, &folder.0, &wrapper);
     let (_, rest) = dom.split_once("<pre id=\"result\">").expect("the page has a result");
     let (result, _) = rest.split_once("</pre>").expect("the result ends");
     let layouts = parse(result);
@@ -47,7 +72,7 @@ pub fn layouts(html: &str, widths: &[u32]) -> Option<Vec<Layout>> {
 }
 
 /// The page with a frame for each width and the script that measures them.
-fn wrapper_page(html: &str, widths: &[u32]) -> String {
+fn wrapper_page(html: &str, widths: &[u32], action: &str) -> String {
     let source = html.replace('&', "&amp;").replace('"', "&quot;");
     let frame = |width: &u32| {
         format!(
@@ -56,7 +81,8 @@ fn wrapper_page(html: &str, widths: &[u32]) -> String {
     };
     let frames: String = widths.iter().map(frame).collect();
     format!(
-        "<!doctype html><body>{frames}<pre id=\"result\"></pre><script>{}</script></body>",
+        "<!doctype html><body>{frames}<pre id=\"result\"></pre>\
+         <script>const act = (page) => {{ {action} }};\n{}</script></body>",
         include_str!("measure.js")
     )
 }
@@ -77,6 +103,9 @@ fn parse(result: &str) -> Vec<Layout> {
             "charts" => layout.charts = number(),
             "marks" => layout.marks = number(),
             "tables" => layout.tables = number(),
+            "controls" => layout.controls = number(),
+            "map" => layout.maps.push(value.to_owned()),
+            "state" => layout.states.push(value.to_owned()),
             "problem" => layout.problems.push(value.to_owned()),
             _ => {}
         }
@@ -95,15 +124,18 @@ fn find_chromium() -> Option<PathBuf> {
 }
 
 /// The document of `page` after its scripts have run.
-fn run(chromium: &Path, folder: &Path, page: &Path) -> String {
+fn run(chromium: &Path, dark: bool, folder: &Path, page: &Path) -> String {
     let mut data_dir = OsString::from("--user-data-dir=");
     data_dir.push(folder.join("profile"));
     let output = folder.join("dom.html");
     let log = folder.join("log.txt");
+    // Chromium numbers its colour schemes: 0 is dark, 1 is light.
+    let scheme = format!("--blink-settings=preferredColorScheme={}", u8::from(!dark));
     let mut child = Command::new(chromium)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"])
         .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
         .args(["--disable-dev-shm-usage", "--window-size=1600,1000", "--dump-dom"])
+        .arg(scheme)
         .arg(data_dir)
         .arg(page)
         .stdin(Stdio::null())
