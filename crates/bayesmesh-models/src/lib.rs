@@ -5,9 +5,11 @@
 mod error;
 mod mlp;
 pub mod pytorch;
+mod swin;
 mod vit;
 
 pub use error::WeightsError;
 pub use mlp::{Activation, Mlp, MlpConfig};
 pub use pytorch::PyTorch;
+pub use swin::{Swin, SwinConfig, SwinSize};
 pub use vit::{Vit, VitConfig};

@@ -6,6 +6,9 @@
 //!
 //! - [`Vit`]: the names of the widely used `SimpleViT`, e.g. `transformer.layers.0.0.to_qkv.weight`
 //! - [`Mlp`]: `layers.0.weight`, as of a `ModuleList` of `Linear` called `layers`
+//! - [`Swin`]: `embed`, a `Conv2d`; blocks `layer1.0`, `middle.0`, `layer4.0` and so on, each with
+//!   `qkv`, `proj`, `norm1`, `fc1`, `fc2`, `norm2`; `down.norm`, `down.linear`, `up.expand`,
+//!   `up.norm`, `up.linear`; and `recover`, a `ConvTranspose2d`
 //!
 //! PyTorch keeps the weight of a linear layer as `[outputs, inputs]`, Burn as `[inputs, outputs]`.
 
@@ -20,7 +23,7 @@ use burn::tensor::{Tensor, TensorData};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
-use crate::{Mlp, Vit, WeightsError};
+use crate::{Mlp, Swin, Vit, WeightsError};
 
 /// A network, all of its tensors trained, whose weights can come from PyTorch and go there.
 ///
@@ -41,6 +44,16 @@ pub trait PyTorch: Module {
     /// What PyTorch calls the tensor at this path of the module.
     fn pytorch_name(path: &str) -> String;
 
+    /// How PyTorch keeps a tensor: by default the weights of linear layers transposed.
+    fn pytorch_layout(&self, slot: &Slot) -> Layout {
+        let axes = (0..slot.shape.len()).collect();
+        let mut layout = Layout { view: slot.shape.clone(), axes };
+        if slot.layer == "Linear" && slot.shape.len() == 2 {
+            layout.axes.reverse();
+        }
+        layout
+    }
+
     /// Writes the weights to a safetensors file, complete or not at all.
     fn save_pytorch(&self, path: impl AsRef<Path>) -> Result<(), WeightsError> {
         save_means(&Parameters::new(self.clone()), path)
@@ -52,6 +65,34 @@ pub trait PyTorch: Module {
         let mut parameters = Parameters::new(self.clone());
         load_means(&mut parameters, path)?;
         Ok(self.map(&mut Fill { parameters: &parameters, next: 0 }))
+    }
+}
+
+/// How PyTorch keeps a tensor of ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// The shape that ours is looked at in, with as many numbers as it has.
+    pub view: Vec<usize>,
+    /// Which of these axes come first, second and so on in PyTorch.
+    pub axes: Vec<usize>,
+}
+
+impl Layout {
+    /// The shape in PyTorch.
+    pub fn shape(&self) -> Vec<usize> {
+        self.axes.iter().map(|&axis| self.view[axis]).collect()
+    }
+
+    /// For each number in PyTorch's order, its place in ours.
+    pub fn places(&self) -> Vec<usize> {
+        let step = |axis: usize| self.view[axis + 1..].iter().product::<usize>();
+        let steps: Vec<usize> = self.axes.iter().map(|&axis| step(axis)).collect();
+        let mut places = vec![0];
+        for (size, step) in self.shape().into_iter().zip(steps) {
+            let finer = |place: &usize| (0..size).map(move |index| place + index * step).collect();
+            places = places.iter().flat_map(|place| -> Vec<usize> { finer(place) }).collect();
+        }
+        places
     }
 }
 
@@ -84,6 +125,29 @@ impl PyTorch for Vit {
 impl PyTorch for Mlp {
     fn pytorch_name(path: &str) -> String {
         path.to_owned()
+    }
+}
+
+impl PyTorch for Swin {
+    fn pytorch_name(path: &str) -> String {
+        path.replace(".layer.gamma", ".weight").replace(".layer.beta", ".bias")
+    }
+
+    fn pytorch_layout(&self, slot: &Slot) -> Layout {
+        let (patch, shape) = (self.config().patch, &slot.shape);
+        let (view, axes) = match (slot.name.as_str(), &shape[..]) {
+            ("embed.weight", [inputs, width]) => {
+                (vec![patch, patch, inputs / (patch * patch), *width], vec![3, 2, 0, 1])
+            }
+            ("recover.weight", [inputs, outputs]) => {
+                (vec![*inputs, outputs / (patch * patch), patch, patch], vec![0, 1, 2, 3])
+            }
+            (_, [inputs, outputs]) if slot.layer == "Linear" => {
+                (vec![*inputs, *outputs], vec![1, 0])
+            }
+            _ => (shape.clone(), (0..shape.len()).collect()),
+        };
+        Layout { view, axes }
     }
 }
 
@@ -130,9 +194,11 @@ pub fn load_means<N: PyTorch>(
         return Err(WeightsError::Names { path: path.into(), missing, unexpected });
     }
     let values = loaded.into_iter().map(|(slot, name, tensor)| {
-        let mut values = read(path, &name, &tensor, &pytorch_shape(&slot))?;
-        if is_linear(&slot) {
-            values = transpose(&values, slot.shape[1], slot.shape[0]);
+        let layout = parameters.network().pytorch_layout(&slot);
+        let found = read(path, &name, &tensor, &layout.shape())?;
+        let mut values = vec![0.0; found.len()];
+        for (place, value) in layout.places().into_iter().zip(found) {
+            values[place] = value;
         }
         Ok((slot.range.start, values))
     });
@@ -149,12 +215,11 @@ fn save<N: PyTorch>(
     select: impl Fn(&Slot, &[f32]) -> Vec<f32>,
 ) -> Result<(), WeightsError> {
     let tensors = parameters.slots().iter().map(|slot| {
-        let mut values = select(slot, &parameters.values()[slot.range.clone()]);
-        if is_linear(slot) {
-            values = transpose(&values, slot.shape[0], slot.shape[1]);
-        }
-        let bytes: Vec<u8> = values.into_iter().flat_map(f32::to_le_bytes).collect();
-        (N::pytorch_name(&slot.name), pytorch_shape(slot), bytes)
+        let values = select(slot, &parameters.values()[slot.range.clone()]);
+        let layout = parameters.network().pytorch_layout(slot);
+        let places = layout.places().into_iter();
+        let bytes: Vec<u8> = places.flat_map(|place| values[place].to_le_bytes()).collect();
+        (N::pytorch_name(&slot.name), layout.shape(), bytes)
     });
     let tensors: Vec<_> = tensors.collect();
     let views = tensors.iter().map(|(name, shape, bytes)| {
@@ -165,24 +230,6 @@ fn save<N: PyTorch>(
     let format = [("format".to_owned(), "pt".to_owned())].into_iter().collect();
     let file = safetensors::serialize(views, Some(format)).expect("names and shapes are in order");
     AtomicFile::write(path, file).map_err(|error| FileError::new(path, "write", &error).into())
-}
-
-/// Whether PyTorch keeps the tensor transposed.
-fn is_linear(slot: &Slot) -> bool {
-    slot.layer == "Linear" && slot.shape.len() == 2
-}
-
-fn pytorch_shape(slot: &Slot) -> Vec<usize> {
-    let mut shape = slot.shape.clone();
-    if is_linear(slot) {
-        shape.reverse();
-    }
-    shape
-}
-
-/// `[rows, columns]` to `[columns, rows]`.
-fn transpose(values: &[f32], rows: usize, columns: usize) -> Vec<f32> {
-    (0..columns).flat_map(|c| (0..rows).map(move |r| values[r * columns + c])).collect()
 }
 
 /// The numbers of a tensor of a file.

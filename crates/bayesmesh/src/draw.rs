@@ -26,8 +26,10 @@ pub struct Draw {
     /// Which rows of the whole batch it is evaluated on; unknown where it is empty.
     rows: Range<usize>,
     dropout: bool,
+    latent: bool,
     dropout_calls: Cell<u32>,
     asked: Cell<bool>,
+    asked_latent: Cell<bool>,
 }
 
 impl Draw {
@@ -40,8 +42,10 @@ impl Draw {
             count: 1,
             rows: 0..0,
             dropout: true,
+            latent: false,
             dropout_calls: Cell::new(0),
             asked: Cell::new(false),
+            asked_latent: Cell::new(false),
         }
     }
 
@@ -71,6 +75,17 @@ impl Draw {
         self
     }
 
+    /// The same draw with [latent numbers](Self::latent).
+    pub fn with_latent(mut self) -> Self {
+        self.latent = true;
+        self
+    }
+
+    /// Whether it has latent numbers.
+    pub(crate) fn has_latent(&self) -> bool {
+        self.latent
+    }
+
     /// Whether dropout is on.
     pub(crate) fn drops_out(&self) -> bool {
         self.dropout
@@ -95,6 +110,24 @@ impl Draw {
     /// for dropout of a probability above zero, or for the stream of [`Purpose::Dropout`].
     pub(crate) fn was_asked(&self) -> bool {
         self.asked.get()
+    }
+
+    /// Whether the forward pass has asked for latent numbers.
+    pub(crate) fn was_asked_for_latent(&self) -> bool {
+        self.asked_latent.get()
+    }
+
+    /// The latent numbers of this draw, `z ~ N(0, I_n)`: one vector for the whole batch, the same
+    /// whenever it is asked for. A network that makes its function depend on z is random in a way
+    /// that can be correlated over all of its outputs
+    /// ([`FunctionalNoise`](crate::FunctionalNoise)). `None` under a posterior without.
+    pub fn latent(&self, n: usize) -> Option<Vec<f32>> {
+        self.asked_latent.set(self.asked_latent.get() || n > 0);
+        self.latent.then(|| {
+            let mut latent = vec![0.0; n];
+            self.stream(Purpose::Latent).fill_normal(0, &mut latent);
+            latent
+        })
     }
 
     /// The stream of this draw for one purpose.
@@ -181,9 +214,24 @@ mod tests {
         let draw = Draw::new(1, 2, 3);
         draw.dropout(x(), 0.5);
         assert!(draw.was_asked());
+        // Latent numbers are another thing.
+        let draw = Draw::new(1, 2, 3);
+        assert_eq!(draw.latent(4), None);
+        assert!(draw.was_asked_for_latent() && !draw.was_asked());
         // The network asks, whatever the posterior makes of it.
         let draw = Draw::new(1, 2, 3).without_dropout();
         draw.dropout(x(), 0.5);
         assert!(draw.was_asked());
+    }
+
+    #[test]
+    fn latent_numbers_belong_to_the_draw_and_are_normal() {
+        let latent = |step, index| Draw::new(1, step, index).with_latent().latent(4096).unwrap();
+        let z = latent(2, 3);
+        assert_eq!(z, Draw::new(1, 2, 3).with_rows(7..9).with_latent().latent(4096).unwrap());
+        assert!(z != latent(2, 4) && z != latent(3, 3));
+        let mean = z.iter().sum::<f32>() / 4096.0;
+        let square = z.iter().map(|z| z * z).sum::<f32>() / 4096.0;
+        assert!(mean.abs() < 0.08 && (square - 1.0).abs() < 0.1, "{mean} {square}");
     }
 }

@@ -86,35 +86,39 @@ struct Attention {
     heads: usize,
 }
 
-/// The sizes of an attention.
+/// The sizes of the attention within a sequence.
 #[derive(Clone, Copy)]
-struct Sizes {
-    tokens: usize,
-    heads: usize,
+pub(super) struct Sizes {
+    /// Tokens, all of which are attended to.
+    pub tokens: usize,
+    /// Those of them that attend: the first ones. The output has rows for these only.
+    pub queries: usize,
+    pub heads: usize,
     /// The width of a head.
-    width: usize,
+    pub width: usize,
 }
 
 impl Sizes {
     fn of(qkv: &FlexTensor, heads: usize) -> Self {
         let [_, tokens, packed] = qkv.layout().shape().dims();
-        Self { tokens, heads, width: packed / (3 * heads) }
+        Self { tokens, queries: tokens, heads, width: packed / (3 * heads) }
     }
 
     /// Numbers between the tokens of the output, a third of those of the input.
-    fn step(self) -> usize {
+    pub fn step(self) -> usize {
         self.heads * self.width
     }
 
     /// Q (0), K (1) or V (2) of a head, out of a sequence of `qkv`.
     fn part(self, sequence: &[f32], which: usize, head: usize) -> Matrix<'_> {
         let from = which * self.step() + head * self.width;
-        Matrix::view(&sequence[from..], self.tokens, self.width, 3 * self.step())
+        let tokens = if which == 0 { self.queries } else { self.tokens };
+        Matrix::view(&sequence[from..], tokens, self.width, 3 * self.step())
     }
 
     /// The columns of a head, out of a sequence of the output.
     fn head(self, sequence: &[f32], head: usize) -> Matrix<'_> {
-        Matrix::view(&sequence[head * self.width..], self.tokens, self.width, self.step())
+        Matrix::view(&sequence[head * self.width..], self.queries, self.width, self.step())
     }
 
     /// `QKᵀ/√d + M` of a head.
@@ -132,6 +136,55 @@ impl Sizes {
 
     fn scale(self) -> f32 {
         (self.width as f32).sqrt().recip()
+    }
+
+    /// The attention of a sequence: `qkv` is `[tokens, 3·heads·width]`, the mask
+    /// `[queries, tokens]`, the output `[queries, heads·width]`; the logs, `[heads, queries]`, are
+    /// for the backward pass.
+    pub fn attend(self, qkv: &[f32], mask: Option<&[f32]>, output: &mut [f32], logs: &mut [f32]) {
+        let Self { tokens, queries, .. } = self;
+        let mut scores = flex::scratch(queries * tokens);
+        for (head, logs) in logs.chunks_exact_mut(queries).enumerate() {
+            self.scores(qkv, head, mask, &mut scores);
+            dispatch(Softmax { rows: &mut scores, logs: Some(logs), width: tokens });
+            let columns = &mut output[head * self.width..];
+            let weights = Matrix::new(&scores, queries, tokens);
+            let values = self.part(qkv, 2, head);
+            weights.times_onto(values, 1.0, Onto::Nothing, columns, self.step());
+        }
+    }
+
+    /// The gradient of `qkv` from that of the output; rows of queries that there are not are not
+    /// written.
+    pub fn attend_backward(
+        self,
+        qkv: &[f32],
+        mask: Option<&[f32]>,
+        logs: &[f32],
+        grad: &[f32],
+        grad_qkv: &mut [f32],
+    ) {
+        let Self { tokens, queries, width, .. } = self;
+        let packed = 3 * self.step();
+        let mut weights = flex::scratch(queries * tokens);
+        let mut slopes = flex::scratch(queries * tokens);
+        for (head, logs) in logs.chunks_exact(queries).enumerate() {
+            let [query, key, value] = [0, 1, 2].map(|i| self.part(qkv, i, head));
+            let grad = self.head(grad, head);
+            let column = |which: usize| which * self.step() + head * width;
+            self.scores(qkv, head, mask, &mut weights);
+            grad.times_onto(value.transposed(), 1.0, Onto::Nothing, &mut slopes, tokens);
+            dispatch(Slopes { logs, weights: &mut weights, slopes: &mut slopes, tokens });
+            let weights = Matrix::new(&weights, queries, tokens).transposed();
+            let slopes = Matrix::new(&slopes, queries, tokens);
+            let mut write = |which, left: Matrix, right: Matrix, factor| {
+                let columns = &mut grad_qkv[column(which)..];
+                left.times_onto(right, factor, Onto::Nothing, columns, packed);
+            };
+            write(0, slopes, key, self.scale());
+            write(1, slopes.transposed(), query, self.scale());
+            write(2, weights, grad, 1.0);
+        }
     }
 }
 
@@ -154,16 +207,7 @@ impl Fused for Attention {
             let outputs = output.par_chunks_mut((tokens * packed / 3).max(1));
             let outputs = outputs.zip(logs.par_chunks_mut((heads * tokens).max(1)));
             parallel(qkv.zip(outputs).enumerate(), |(sequence, (qkv, (output, logs)))| {
-                let mask = mask_of(masks, sequence, tokens);
-                let mut scores = flex::scratch(tokens * tokens);
-                for (head, logs) in logs.chunks_exact_mut(tokens).enumerate() {
-                    sizes.scores(qkv, head, mask, &mut scores);
-                    dispatch(Softmax { rows: &mut scores, logs: Some(logs), width: tokens });
-                    let columns = &mut output[head * sizes.width..];
-                    let weights = Matrix::new(&scores, tokens, tokens);
-                    let values = sizes.part(qkv, 2, head);
-                    weights.times_onto(values, 1.0, Onto::Nothing, columns, sizes.step());
-                }
+                sizes.attend(qkv, mask_of(masks, sequence, tokens), output, logs);
             });
         });
         if let Some(saved) = saved {
@@ -182,7 +226,7 @@ impl Fused for Attention {
     ) -> Vec<Option<FlexTensor>> {
         let (qkv, logs, masks) = (&saved[0], &saved[1], saved.get(2));
         let sizes = Sizes::of(qkv, self.heads);
-        let Sizes { tokens, heads, width } = sizes;
+        let Sizes { tokens, heads, .. } = sizes;
         let packed = 3 * sizes.step();
         let grad_qkv = flex::build(qkv.layout().shape().clone(), |grad_qkv| {
             let whole = (tokens * packed).max(1);
@@ -192,25 +236,7 @@ impl Fused for Attention {
             let both = inputs.zip(grad_qkv.par_chunks_mut(whole)).enumerate();
             parallel(both, |(sequence, (((qkv, grad), logs), grad_qkv))| {
                 let mask = mask_of(masks, sequence, tokens);
-                let mut weights = flex::scratch(tokens * tokens);
-                let mut slopes = flex::scratch(tokens * tokens);
-                for (head, logs) in logs.chunks_exact(tokens).enumerate() {
-                    let [query, key, value] = [0, 1, 2].map(|i| sizes.part(qkv, i, head));
-                    let grad = sizes.head(grad, head);
-                    let column = |which: usize| which * sizes.step() + head * width;
-                    sizes.scores(qkv, head, mask, &mut weights);
-                    grad.times_onto(value.transposed(), 1.0, Onto::Nothing, &mut slopes, tokens);
-                    dispatch(Slopes { logs, weights: &mut weights, slopes: &mut slopes });
-                    let weights = Matrix::new(&weights, tokens, tokens).transposed();
-                    let slopes = Matrix::new(&slopes, tokens, tokens);
-                    let mut write = |which, left: Matrix, right: Matrix, factor| {
-                        let columns = &mut grad_qkv[column(which)..];
-                        left.times_onto(right, factor, Onto::Nothing, columns, packed);
-                    };
-                    write(0, slopes, key, sizes.scale());
-                    write(1, slopes.transposed(), query, sizes.scale());
-                    write(2, weights, grad, 1.0);
-                }
+                sizes.attend_backward(qkv, mask, logs, grad, grad_qkv);
             });
         });
         vec![Some(grad_qkv), None]
@@ -224,6 +250,7 @@ struct Slopes<'a> {
     weights: &'a mut [f32],
     /// `∂P`, then `∂S`.
     slopes: &'a mut [f32],
+    tokens: usize,
 }
 
 impl Kernel for Slopes<'_> {
@@ -231,7 +258,7 @@ impl Kernel for Slopes<'_> {
 
     #[inline(always)]
     fn run(self) {
-        let tokens = self.logs.len().max(1);
+        let tokens = self.tokens.max(1);
         let rows = self.weights.chunks_exact_mut(tokens).zip(self.slopes.chunks_exact_mut(tokens));
         for ((weights, slopes), log) in rows.zip(self.logs) {
             for weight in weights.iter_mut() {

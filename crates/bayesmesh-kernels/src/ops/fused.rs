@@ -1,8 +1,8 @@
 //! One frame for all operations with a backward pass of their own on the CPU device.
 //!
 //! Burn's extension mechanism wants a trait, an implementation for the device and one for autodiff
-//! of every operation. Here that is done once, for operations of one to four tensors; an operation
-//! is then a [`Fused`]: a forward and a backward pass on tensors in memory.
+//! of every operation. Here that is done once, for operations of one to four tensors and, as a block
+//! of a transformer has, of thirteen; an operation is then a [`Fused`]: a forward and a backward pass on tensors in memory.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -42,16 +42,26 @@ pub(super) fn run<const N: usize, const D: usize>(
     operation: impl Fused,
     inputs: [DispatchTensor; N],
 ) -> Tensor<D> {
-    let operation: Operation = Arc::new(operation);
+    Tensor::from_dispatch(run_any(Arc::new(operation), inputs.into()))
+}
+
+/// [`run`] for tensors whose number and ranks are known only at run time.
+pub(super) fn run_any(operation: Operation, inputs: Vec<DispatchTensor>) -> DispatchTensor {
+    let count = inputs.len();
     let mut inputs = inputs.into_iter();
     let mut next = || inputs.next().expect("as many inputs as the arm below takes");
-    Tensor::from_dispatch(match N {
+    match count {
         1 => Dispatch::fused1(next(), operation),
         2 => Dispatch::fused2(next(), next(), operation),
         3 => Dispatch::fused3(next(), next(), next(), operation),
         4 => Dispatch::fused4(next(), next(), next(), next(), operation),
-        _ => unreachable!("operations have one to four inputs"),
-    })
+        13 => {
+            let mut all = || [(); 13].map(|()| next());
+            let [a, b, c, d, e, f, g, h, i, j, k, l, m] = all();
+            Dispatch::fused13(a, b, c, d, e, f, g, h, i, j, k, l, m, operation)
+        }
+        _ => unreachable!("operations have one to four inputs, or thirteen"),
+    }
 }
 
 #[backend_extension(Autodiff, Flex)]
@@ -75,9 +85,26 @@ pub(crate) trait FusedOps: Backend {
         d: FloatTensor<Self>,
         operation: Operation,
     ) -> FloatTensor<Self>;
+    #[allow(clippy::too_many_arguments)]
+    fn fused13(
+        a: FloatTensor<Self>,
+        b: FloatTensor<Self>,
+        c: FloatTensor<Self>,
+        d: FloatTensor<Self>,
+        e: FloatTensor<Self>,
+        f: FloatTensor<Self>,
+        g: FloatTensor<Self>,
+        h: FloatTensor<Self>,
+        i: FloatTensor<Self>,
+        j: FloatTensor<Self>,
+        k: FloatTensor<Self>,
+        l: FloatTensor<Self>,
+        m: FloatTensor<Self>,
+        operation: Operation,
+    ) -> FloatTensor<Self>;
 }
 
-/// The four methods of an implementation, by a function of an array of inputs.
+/// The five methods of an implementation, by a function of an array of inputs.
 macro_rules! by_arity {
     ($run:path) => {
         fn fused1(a: FloatTensor<Self>, operation: Operation) -> FloatTensor<Self> {
@@ -106,6 +133,25 @@ macro_rules! by_arity {
             operation: Operation,
         ) -> FloatTensor<Self> {
             $run([a, b, c, d], operation)
+        }
+        #[allow(clippy::too_many_arguments)]
+        fn fused13(
+            a: FloatTensor<Self>,
+            b: FloatTensor<Self>,
+            c: FloatTensor<Self>,
+            d: FloatTensor<Self>,
+            e: FloatTensor<Self>,
+            f: FloatTensor<Self>,
+            g: FloatTensor<Self>,
+            h: FloatTensor<Self>,
+            i: FloatTensor<Self>,
+            j: FloatTensor<Self>,
+            k: FloatTensor<Self>,
+            l: FloatTensor<Self>,
+            m: FloatTensor<Self>,
+            operation: Operation,
+        ) -> FloatTensor<Self> {
+            $run([a, b, c, d, e, f, g, h, i, j, k, l, m], operation)
         }
     };
 }

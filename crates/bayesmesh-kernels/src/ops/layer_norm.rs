@@ -35,7 +35,29 @@ pub fn layer_norm<const D: usize>(
         return layer_norm_composed(x, gamma, beta, epsilon);
     }
     let inputs = [x.into_dispatch(), gamma.into_dispatch(), beta.into_dispatch()];
-    fused::run(LayerNorm { epsilon }, inputs)
+    fused::run(LayerNorm { epsilon, residual: false }, inputs)
+}
+
+/// A normalisation with a residual connection: `y = r + x̂·γ + β`, in one pass. The gradient of r is
+/// that of y.
+///
+/// # Shapes
+///
+/// - `x`, `residual`, output: `[..., width]`
+/// - `gamma`, `beta`: `[width]`
+pub fn layer_norm_residual<const D: usize>(
+    x: Tensor<D>,
+    gamma: Tensor<1>,
+    beta: Tensor<1>,
+    epsilon: f32,
+    residual: Tensor<D>,
+) -> Tensor<D> {
+    if !flex::is_flex(&x.device()) {
+        return layer_norm_composed(x, gamma, beta, epsilon) + residual;
+    }
+    let (gamma, beta) = (gamma.into_dispatch(), beta.into_dispatch());
+    let inputs = [x.into_dispatch(), gamma, beta, residual.into_dispatch()];
+    fused::run(LayerNorm { epsilon, residual: true }, inputs)
 }
 
 /// [`layer_norm`] from Burn's own operations, for devices without an implementation of their own.
@@ -50,22 +72,26 @@ pub fn layer_norm_composed<const D: usize>(
     centred / (variance + epsilon).sqrt() * gamma.unsqueeze() + beta.unsqueeze()
 }
 
-#[derive(Debug)]
-struct LayerNorm {
-    epsilon: f32,
+/// The inputs are x, γ, β and, where the flag says so, a residual.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LayerNorm {
+    pub epsilon: f32,
+    pub residual: bool,
 }
 
 impl Fused for LayerNorm {
     fn forward(&self, inputs: &[FlexTensor], saved: Option<&mut Vec<FlexTensor>>) -> FlexTensor {
-        let [x, gamma, beta] = inputs else { unreachable!("three inputs") };
+        let [x, gamma, beta, residual @ ..] = inputs else { unreachable!("three inputs") };
         let (rows, width) = flex::rows(x);
         let mut moments = flex::scratch(2 * rows);
         let output = flex::build(x.layout().shape().clone(), |y| {
             let block = (BLOCK * width).max(1);
             let blocks = flex::values(x).par_chunks(block).zip(y.par_chunks_mut(block));
-            parallel(blocks.zip(moments.par_chunks_mut(2 * BLOCK)), |((x, y), moments)| {
+            let blocks = blocks.zip(moments.par_chunks_mut(2 * BLOCK)).enumerate();
+            parallel(blocks, |(index, ((x, y), moments))| {
                 let (gamma, beta) = (flex::values(gamma), flex::values(beta));
-                dispatch(Normalise { x, gamma, beta, epsilon: self.epsilon, y, moments });
+                let residual = residual.first().map(|r| &flex::values(r)[index * block..]);
+                dispatch(Normalise { x, gamma, beta, residual, epsilon: self.epsilon, y, moments });
             });
         });
         if let Some(saved) = saved {
@@ -82,6 +108,7 @@ impl Fused for LayerNorm {
         wanted: &[bool],
     ) -> Vec<Option<FlexTensor>> {
         let [x, gamma, moments] = &saved[..] else { unreachable!("what forward saved") };
+        let residual = self.residual.then(|| wanted[3].then(|| grad.clone()));
         let (rows, width) = flex::rows(x);
         let blocks = rows.div_ceil(BLOCK);
         let block = (BLOCK * width).max(1);
@@ -105,7 +132,8 @@ impl Fused for LayerNorm {
         let half = |range: std::ops::Range<usize>| {
             Some(flex::from_vec(sums[range].to_vec(), Shape::new([width])))
         };
-        vec![wanted[0].then_some(grad_x), half(0..width), half(width..2 * width)]
+        let gradients = [wanted[0].then_some(grad_x), half(0..width), half(width..2 * width)];
+        gradients.into_iter().chain(residual).collect()
     }
 }
 
@@ -113,6 +141,8 @@ struct Normalise<'a> {
     x: &'a [f32],
     gamma: &'a [f32],
     beta: &'a [f32],
+    /// Of these rows and perhaps more.
+    residual: Option<&'a [f32]>,
     epsilon: f32,
     y: &'a mut [f32],
     /// The mean and one over the deviation of every row.
@@ -126,12 +156,15 @@ impl Kernel for Normalise<'_> {
     fn run(self) {
         let width = self.gamma.len().max(1);
         let rows = self.x.chunks_exact(width).zip(self.y.chunks_exact_mut(width));
-        for ((x, y), moments) in rows.zip(self.moments.chunks_exact_mut(2)) {
+        for (row, ((x, y), moments)) in rows.zip(self.moments.chunks_exact_mut(2)).enumerate() {
             let mean = sum(x, |v| v) / width as f32;
             let variance = sum(x, |v| (v - mean) * (v - mean)) / width as f32;
             let inverse = 1.0 / (variance + self.epsilon).sqrt();
             for i in 0..width {
                 y[i] = (x[i] - mean) * inverse * self.gamma[i] + self.beta[i];
+            }
+            if let Some(residual) = self.residual {
+                add_into(y, &residual[row * width..][..width]);
             }
             moments.copy_from_slice(&[mean, inverse]);
         }

@@ -130,11 +130,11 @@ pub fn linear_residual<const D: usize>(
 }
 
 /// The inputs are x, the weight and, where the flags say so, a bias and a residual.
-#[derive(Debug)]
-struct Linear {
-    epilogue: Epilogue,
-    bias: bool,
-    residual: bool,
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Linear {
+    pub epilogue: Epilogue,
+    pub bias: bool,
+    pub residual: bool,
 }
 
 /// A weight as a matrix.

@@ -49,6 +49,8 @@ pub enum Purpose {
     Update = 6,
     /// The noise of joint sample paths of a prediction.
     Paths = 7,
+    /// The latent numbers of a draw, from which a network makes its functional noise.
+    Latent = 8,
 }
 
 /// A sequence of 2³⁴ random numbers, named by seed, purpose, step, draw and tensor.

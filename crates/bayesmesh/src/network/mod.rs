@@ -1,8 +1,12 @@
 //! What a network must tell us.
 
 mod learned_noise;
+mod noise_map;
+mod output_scale;
 
 pub use learned_noise::LearnedNoise;
+pub use noise_map::NoiseMap;
+pub use output_scale::OutputScale;
 
 use burn::module::Module;
 use burn::tensor::Tensor;

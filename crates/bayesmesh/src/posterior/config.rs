@@ -3,7 +3,7 @@
 use bayesmesh_schema::Kinds;
 use serde::Deserialize;
 
-use super::{McDropout, MeanFieldConfig, Point, Posterior};
+use super::{FunctionalNoise, McDropout, MeanFieldConfig, Point, Posterior};
 use crate::error::Result;
 use crate::network::Network;
 
@@ -12,6 +12,8 @@ use crate::network::Network;
 #[serde(tag = "kind", rename_all = "kebab-case")]
 #[section(example = "kind = \"mc-dropout\"")]
 pub enum PosteriorConfig {
+    /// one random vector, to which the network's normalisations listen, differs from draw to draw
+    FunctionalNoise,
     /// dropout stays on in prediction; its masks differ from draw to draw
     McDropout,
     /// variational inference with an independent Gaussian for every weight
@@ -24,6 +26,7 @@ impl PosteriorConfig {
     /// The posterior around a network.
     pub fn init<N: Network + 'static>(self, network: N) -> Result<Box<dyn Posterior<Network = N>>> {
         Ok(match self {
+            Self::FunctionalNoise => Box::new(FunctionalNoise::new(network)),
             Self::McDropout => Box::new(McDropout::new(network)),
             Self::MeanField(config) => Box::new(config.init(network)?),
             Self::Point => Box::new(Point::new(network)),
@@ -34,7 +37,7 @@ impl PosteriorConfig {
     pub fn numbers_per_weight(&self) -> u64 {
         match self {
             Self::MeanField(_) => 2,
-            Self::McDropout | Self::Point => 1,
+            Self::FunctionalNoise | Self::McDropout | Self::Point => 1,
         }
     }
 }

@@ -6,6 +6,7 @@
 //! | posterior | a draw is | penalty |
 //! |---|---|---|
 //! | [`MeanField`] | weights `w = μ + σ(ρ)·ε` | `KL(q‖p)` |
+//! | [`FunctionalNoise`] | the same weights, another random vector `z` | none |
 //! | [`McDropout`] | the same weights, other masks | none (add weight decay in the optimiser) |
 //! | [`Point`] | the network itself; dropout in training only | none |
 //!
@@ -24,6 +25,7 @@
 mod config;
 mod divergence;
 pub mod family;
+mod functional_noise;
 mod leaves;
 mod mc_dropout;
 mod mean_field;
@@ -36,6 +38,7 @@ mod update;
 pub use bayesmesh_kernels::gaussian::{Prior, Scale};
 pub use config::PosteriorConfig;
 pub use family::Family;
+pub use functional_noise::FunctionalNoise;
 pub(crate) use leaves::{Leaf, SamplingBackward, numbers};
 pub use mc_dropout::McDropout;
 pub use mean_field::{InitialStd, Kl, MeanField, MeanFieldConfig};
@@ -115,6 +118,12 @@ pub trait Posterior: DynClone + Send {
         false
     }
 
+    /// Whether [latent numbers](Draw::latent) are what tells draws apart: then a network that does
+    /// not ask its draw for any is refused.
+    fn relies_on_latent(&self) -> bool {
+        false
+    }
+
     /// The part of the penalty, e.g. `KL(q‖p)` in closed form, that belongs to the elements `range`
     /// of the flat vector; adds `weight` times its derivatives by them to `gradient`, which has the
     /// length of the range. The parts of ranges that follow one another add up to the whole.
@@ -165,8 +174,9 @@ pub trait Posterior: DynClone + Send {
     }
 
     /// Sets the centre of every weight to `U(−1/√fan_in, 1/√fan_in)` (Kaiming uniform with a = √5,
-    /// the default of PyTorch) from a seed; normalisation layers and
-    /// [learned noise](crate::LearnedNoise) keep what the network has.
+    /// the default of PyTorch) from a seed; normalisation layers, [learned
+    /// noise](crate::LearnedNoise) and [output scales](crate::OutputScale) keep what the
+    /// network has, and [noise maps](crate::NoiseMap) start small.
     #[must_use]
     #[auto_impl(keep_default_for(Box))]
     fn initialised(mut self, seed: u64) -> Self
@@ -182,10 +192,7 @@ dyn_clone::clone_trait_object!(<N> Posterior<Network = N> where N: Network);
 
 fn initialise<N: Network>(parameters: &mut Parameters<N>, stream: &Stream) {
     parameters.set_centres(|index, slot, values| {
-        if slot.is_point_by_default() {
-            return;
-        }
-        let bound = 1.0 / (slot.fan_in.max(1) as f32).sqrt();
+        let Some(bound) = slot.initial_bound() else { return };
         stream.at_tensor(index as u32).fill_uniform(0, values);
         values.iter_mut().for_each(|u| *u = (2.0 * *u - 1.0) * bound);
     });

@@ -53,11 +53,23 @@ impl Slot {
         LAYERS.contains(&self.layer.as_str())
     }
 
-    /// Whether the tensor is a point estimate unless asked otherwise, and keeps its value when the
-    /// weights are [initialised](super::Posterior::initialised): that of a normalisation layer, or
-    /// of [`LearnedNoise`](crate::LearnedNoise).
+    /// Whether the tensor is a point estimate unless asked otherwise: that of a normalisation layer,
+    /// of [`LearnedNoise`](crate::LearnedNoise), a [`NoiseMap`](crate::NoiseMap) or an
+    /// [`OutputScale`](crate::OutputScale).
     pub fn is_point_by_default(&self) -> bool {
-        self.is_normalisation() || self.layer == "LearnedNoise"
+        const LAYERS: [&str; 3] = ["LearnedNoise", "NoiseMap", "OutputScale"];
+        self.is_normalisation() || LAYERS.contains(&self.layer.as_str())
+    }
+
+    /// How large its weights are at most when they are
+    /// [initialised](super::Posterior::initialised); `None` where they keep their value.
+    pub(crate) fn initial_bound(&self) -> Option<f32> {
+        let root = (self.fan_in.max(1) as f32).sqrt();
+        match self.layer.as_str() {
+            "NoiseMap" => Some(crate::NoiseMap::START * 3f32.sqrt() / root),
+            _ if self.is_point_by_default() => None,
+            _ => Some(1.0 / root),
+        }
     }
 
     /// The name of the number at `index` of the flat vector, for messages.

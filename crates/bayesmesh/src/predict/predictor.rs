@@ -71,11 +71,15 @@ const POSTERIOR: &str = "bayesmesh.posterior";
 /// What a checkpoint must say of a posterior for [`Predictor::load`].
 pub(crate) fn describe<P: Posterior>(posterior: &P) -> (String, String) {
     let slots = posterior.parameters().slots().iter();
-    let text = json!({
+    let draw = posterior.adapt(Draw::for_prediction(0, 0));
+    let mut text = json!({
         "families": slots.map(|slot| slot.family.id()).collect::<Vec<_>>(),
-        "dropout": posterior.adapt(Draw::for_prediction(0, 0)).drops_out(),
+        "dropout": draw.drops_out(),
         "per_draw": posterior.ownership() == Ownership::PerDraw,
     });
+    if draw.has_latent() {
+        text["latent"] = true.into();
+    }
     (POSTERIOR.to_owned(), text.to_string())
 }
 
@@ -84,6 +88,7 @@ pub(crate) fn describe<P: Posterior>(posterior: &P) -> (String, String) {
 pub struct Restored<N> {
     parameters: Parameters<N>,
     dropout: bool,
+    latent: bool,
     ownership: Ownership,
 }
 
@@ -103,7 +108,8 @@ impl<N: Network> Posterior for Restored<N> {
     }
 
     fn adapt(&self, draw: Draw) -> Draw {
-        if self.dropout { draw } else { draw.without_dropout() }
+        let draw = if self.dropout { draw } else { draw.without_dropout() };
+        if self.latent { draw.with_latent() } else { draw }
     }
 
     /// Draws are made from the numbers alone.
@@ -160,7 +166,8 @@ impl<N: Network> Predictor<Restored<N>> {
             _ => Ownership::Shared,
         };
         let dropout = described["dropout"].as_bool().unwrap_or(true);
-        Self::of(Restored { parameters, dropout, ownership }, checkpoint, path)
+        let latent = described["latent"].as_bool().unwrap_or(false);
+        Self::of(Restored { parameters, dropout, latent, ownership }, checkpoint, path)
     }
 }
 

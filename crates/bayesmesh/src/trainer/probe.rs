@@ -56,6 +56,14 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
                  its draw for none: all would agree; {remedy}"
             )));
         }
+        if posterior.relies_on_latent() && !draw.was_asked_for_latent() {
+            return Err(Error::Setting(
+                "latent numbers are what tells the draws of this posterior apart, but the network \
+                 asks its draw for none: all would agree; use `draw.latent` in the forward pass \
+                 (of the SWIN: give `noise` a size, e.g. 32)"
+                    .to_owned(),
+            ));
+        }
         Ok(outputs)
     }
 }
