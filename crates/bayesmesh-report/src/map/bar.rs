@@ -44,15 +44,16 @@ pub(crate) fn fine(value: f64, range: &Range) -> String {
 /// As many labels as there is room for on a phone.
 fn labels(range: &Range) -> String {
     let place = |value: f64| (value - range.from) / (range.to - range.from);
-    let ticks = (2..=5).rev().map(|count| linear((range.from, range.to), count));
+    let ticks = |count| linear((range.from, range.to), count);
     let apart = |ticks: &Vec<Tick>| {
         ticks.windows(2).all(|pair| {
             let room = (place(pair[1].value) - place(pair[0].value)) * LEAST_WIDTH;
             room >= (width(&pair[0].label, FONT) + width(&pair[1].label, FONT)) / 2.0 + GAP
         })
     };
-    // With a single tick nothing is too close.
-    let ticks = ticks.clone().find(apart).or_else(|| ticks.last()).unwrap_or_default();
+    // Where no two labels fit beside each other, one is left.
+    let alone = || ticks(2).into_iter().take(1).collect();
+    let ticks = (2..=5).rev().map(ticks).find(apart).unwrap_or_else(alone);
     let label = |Tick { value, label: text, .. }: &Tick| {
         // A label near the end of the bar moves inside.
         let half = (width(text, FONT) / 2.0).ceil();

@@ -16,8 +16,8 @@ pub use grid::MapGrid;
 pub(crate) const SCRIPT: &str = include_str!("maps.js");
 
 /// Maps of one or more variables at one or more times, with a slider for the time and a selector
-/// for the variable. Without script, and on paper that the reader did not touch before, the first
-/// time of the first variable is shown.
+/// for the variable. Without script the first time of the first variable is shown, on paper what
+/// is chosen: the first, unless the reader has chosen another.
 #[derive(Debug, Clone)]
 pub struct MapSeries {
     /// Shown above the maps.

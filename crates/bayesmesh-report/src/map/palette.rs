@@ -3,7 +3,8 @@
 //! They are mixed in OKLab (Ottosson 2020), whose first coordinate is the lightness that people see
 //! and in which equal distances look alike.
 
-/// Number of different colours of a picture. It is odd, so that one of them is the middle.
+/// Number of different colours of a picture: as many as the eye tells apart, since each more makes
+/// the file longer. It is odd, so that one of them is the middle.
 pub(crate) const COLORS: usize = 127;
 
 /// The colours of a scale.
@@ -133,7 +134,7 @@ mod tests {
         (0..COLORS).map(|i| lab(palette.color(place(i)))[0]).collect()
     }
 
-    /// Whether each step has the given sign and is not more than three times their mean.
+    /// Whether each step has the given sign and is not more than twice their mean.
     fn is_even(lightness: &[f64], sign: f64) -> bool {
         // A step of the coarsest colour channel changes lightness by less than this.
         const ROUNDING: f64 = 0.004;
