@@ -5,8 +5,8 @@ mod common;
 use std::ops::Range;
 
 use bayesmesh::loss::{
-    Categorical, EnsembleCrps, Expected, ExpectedSquaredError, Gaussian, GaussianOfDraws, Mixture,
-    Quantile, SquaredErrorOfMean, StudentT,
+    ByOutput, Categorical, EnsembleCrps, Expected, ExpectedSquaredError, Gaussian, GaussianOfDraws,
+    Mixture, OutputWeights, Quantile, SquaredErrorOfMean, StudentT, Weighted,
 };
 use bayesmesh::posterior::{InitialStd, Kl};
 use bayesmesh::trainer::{Augment, Length, Memory, OptimizerConfig, Schedule};
@@ -154,6 +154,22 @@ fn ensemble_crps() {
     assert_mesh_independent(mean_field(3), EnsembleCrps::fair(), &regression(40), settings());
 }
 
+/// Outputs that count differently, one of them not at all.
+fn weighted<L: ByOutput>(loss: L) -> Weighted<L> {
+    Weighted::new(loss, OutputWeights::new(vec![2.0, 0.0, 0.5]).unwrap())
+}
+
+#[test]
+fn weighted_outputs() {
+    let data = regression(40);
+    assert_mesh_independent(mean_field(3), weighted(ExpectedSquaredError), &data, settings());
+    assert_mesh_independent(mean_field(3), weighted(SquaredErrorOfMean), &data, settings());
+    assert_mesh_independent(mean_field(3), weighted(EnsembleCrps::fair()), &data, settings());
+    let posterior = mean_field(3).with_initial_std(InitialStd::Constant(0.4)).unwrap();
+    let loss = weighted(GaussianOfDraws::default());
+    assert_mesh_independent(posterior, loss, &data, settings());
+}
+
 #[test]
 fn monte_carlo_kl_with_a_scale_mixture_prior() {
     let prior = Prior::ScaleMixture { weight: 0.5, std_wide: 1.0, std_narrow: 0.1 };
@@ -278,6 +294,8 @@ fn reproducible_sums_are_bitwise_equal_along_the_sample_axis() {
     check(3, GaussianOfDraws::default(), &values);
     check(6, Mixture::new(Gaussian), &values);
     check(3, EnsembleCrps::default(), &values);
+    check(3, weighted(GaussianOfDraws::default()), &values);
+    check(3, weighted(EnsembleCrps::fair()), &values);
 }
 
 /// The fast sum really is another one: the test above does not pass by accident.

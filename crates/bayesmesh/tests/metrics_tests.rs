@@ -1,11 +1,12 @@
 //! Metrics against values computed by PyTorch in double precision (`tests/golden/metrics.json`) and
-//! by scoringrules (`joint.json`); the files say which script and versions made them.
+//! by scoringrules (`joint.json`, `fields.json`); the files say which script and versions made them.
 
 use bayesmesh::data::Truth;
 use bayesmesh::metrics::uncertainty::ClassUncertainty;
 use bayesmesh::metrics::{
     Accuracy, Brier, CalibrationBins, ClassificationMetric, ClasswiseCalibration, Coverage, Crps,
-    JointScores, Metric, MixtureBatch, Nll, RegressionCalibration, RegressionMetric, normal,
+    FieldErrors, FieldScores, JointScores, Metric, MixtureBatch, Nll, RegressionCalibration,
+    RegressionMetric, normal,
 };
 use bayesmesh::{Evaluation, Predictive};
 use serde_json::Value;
@@ -162,6 +163,46 @@ fn scores_of_paths() {
             let mean = expected.iter().sum::<f64>() / expected.len() as f64;
             assert!((score(&all, name) - mean).abs() <= 1e-12, "{name}");
         }
+    }
+}
+
+/// scoringrules 0.10.0: `crps_ensemble(truth, draws, estimator="fair")`; spread and skill as
+/// WeatherBench-X defines them, with numpy; `scripts/golden_fields.py`.
+#[test]
+fn scores_of_fields() {
+    for case in golden_file("fields")["cases"].as_array().expect("a list") {
+        let (draws, truth) = (floats(&case["draws"]), floats(&case["truth"]));
+        let shape = labels(&case["draws"]["shape"]);
+        let [members, examples, fields, cells] = shape[..] else { panic!("{shape:?}") };
+        let weights = floats(&case["cell_weights"]);
+        let prediction = Predictive::of_values(members, examples, draws.clone()).unwrap();
+        let mut scores = FieldScores::new(fields, &weights, members).unwrap();
+        scores.add(&prediction, &truth).unwrap();
+        let found = scores.fields();
+        let agree = |name: &str, found: Vec<f64>| {
+            let expected = numbers(&case[name]);
+            assert_eq!(found.len(), expected.len(), "{name}");
+            for (found, expected) in found.iter().zip(&expected) {
+                assert!((found - expected).abs() <= 1e-6, "{name}: {found} is not {expected}");
+            }
+        };
+        agree("rmse", found.iter().map(|field| field.rmse.value).collect());
+        agree("mae", found.iter().map(|field| field.mae.value).collect());
+        agree("crps", found.iter().map(|field| field.crps.value).collect());
+        agree("crps_error", found.iter().map(|field| field.crps.se_examples).collect());
+        let error = |score: &bayesmesh::metrics::Score| 2.0 * score.value * score.se_examples;
+        agree("mse_error", found.iter().map(|field| error(&field.rmse)).collect());
+        agree("spread", found.iter().map(|field| field.spread.value).collect());
+        agree("spread_skill", found.iter().map(|field| field.spread_skill.value).collect());
+        let ranks = found.iter().flat_map(|field| field.rank_histogram.clone());
+        agree("rank_histogram", ranks.collect());
+
+        // The mean of the draws as a forecast of its own.
+        let mut errors = FieldErrors::new(fields, &weights).unwrap();
+        errors.add(&prediction.mean(), &truth).unwrap();
+        agree("rmse", errors.fields().iter().map(|field| field.rmse.value).collect());
+        agree("mae", errors.fields().iter().map(|field| field.mae.value).collect());
+        assert_eq!(cells, weights.len());
     }
 }
 

@@ -8,9 +8,9 @@ use serde::Deserialize;
 
 use super::{
     Categorical, EnsembleCrps, Expected, ExpectedSquaredError, Gaussian, GaussianOfDraws, Loss,
-    Mixture, Quantile, SquaredErrorOfMean, StudentT,
+    Mixture, OutputWeights, Quantile, SquaredErrorOfMean, StudentT, Weighted,
 };
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Any loss for values.
 #[derive(Clone, Copy, Debug, Kinds, Deserialize)]
@@ -51,6 +51,34 @@ impl ValueLoss {
             Self::QuantileMixture(level) => Arc::new(Mixture::new(level.checked()?).by_output()),
             Self::Crps(crps) => Arc::new(crps),
         })
+    }
+
+    /// The loss with [`Weighted`] outputs; refuses those that are no mean or sum of one term for
+    /// each value.
+    pub fn init_weighted(
+        self,
+        weights: OutputWeights,
+    ) -> Result<Arc<dyn Loss<Target = Tensor<2>>>> {
+        let kind = match self {
+            Self::SquaredErrorOfMean => {
+                return Ok(Arc::new(Weighted::new(SquaredErrorOfMean, weights)));
+            }
+            Self::ExpectedSquaredError => {
+                return Ok(Arc::new(Weighted::new(ExpectedSquaredError, weights)));
+            }
+            Self::GaussianOfDraws(loss) => {
+                return Ok(Arc::new(Weighted::new(loss.checked()?, weights)));
+            }
+            Self::Crps(crps) => return Ok(Arc::new(Weighted::new(crps, weights))),
+            Self::ExpectedGaussian => "expected-gaussian",
+            Self::GaussianMixture => "gaussian-mixture",
+            Self::StudentTMixture(_) => "student-t-mixture",
+            Self::QuantileMixture(_) => "quantile-mixture",
+        };
+        Err(Error::Setting(format!(
+            "the loss `{kind}` cannot weigh its outputs; use `crps`, `gaussian-of-draws`, \
+             `squared-error-of-mean` or `expected-squared-error`"
+        )))
     }
 }
 

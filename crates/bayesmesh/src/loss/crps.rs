@@ -5,7 +5,7 @@ use burn::tensor::Tensor;
 use serde::Deserialize;
 
 use super::likelihood::{assert_columns, check_columns};
-use super::{Combine, Loss};
+use super::{ByOutput, Combine, Loss};
 use crate::error::Result;
 
 /// CRPS in energy form, mean over outputs:
@@ -40,13 +40,27 @@ impl Loss for EnsembleCrps {
     }
 
     fn value(&self, combined: Tensor<2>, draws: usize, target: &Tensor<2>) -> Tensor<1> {
+        self.over_outputs(self.terms(combined, draws, target))
+    }
+
+    fn least_draws(&self) -> usize {
+        if self.fair { 2 } else { 1 }
+    }
+
+    fn check(&self, outputs: usize, target: &Tensor<2>) -> Result<()> {
+        check_columns(outputs, target.dims()[1], "values")
+    }
+}
+
+impl ByOutput for EnsembleCrps {
+    fn terms(&self, combined: Tensor<2>, draws: usize, target: &Tensor<2>) -> Tensor<2> {
         let [rows, columns] = target.dims();
         let device = combined.device();
         let ensemble = combined.reshape([rows, draws, columns]);
         let target = target.clone().unsqueeze_dim::<3>(1);
         let skill = (ensemble.clone() - target).abs().mean_dim(1);
         if draws == 1 {
-            return skill.reshape([rows, columns]).mean_dim(1).squeeze_dim(1);
+            return skill.reshape([rows, columns]);
         }
         // ½ Σ_s Σ_t |x_s − x_t| = Σ_i (2i − S + 1)·x_(i) over the sorted draws, i from 0.
         let weights: Vec<f32> = (0..draws).map(|i| 2.0 * i as f32 + 1.0 - draws as f32).collect();
@@ -56,15 +70,7 @@ impl Loss for EnsembleCrps {
             false => draws * draws,
         };
         let spread = (ensemble.sort(1) * weights).sum_dim(1) / pairs as f32;
-        (skill - spread).reshape([rows, columns]).mean_dim(1).squeeze_dim(1)
-    }
-
-    fn least_draws(&self) -> usize {
-        if self.fair { 2 } else { 1 }
-    }
-
-    fn check(&self, outputs: usize, target: &Tensor<2>) -> Result<()> {
-        check_columns(outputs, target.dims()[1], "values")
+        (skill - spread).reshape([rows, columns])
     }
 }
 

@@ -5,7 +5,7 @@ use burn::tensor::Tensor;
 use serde::Deserialize;
 
 use super::likelihood::{assert_columns, check_columns};
-use super::{Combine, Loss};
+use super::{ByOutput, Combine, Loss};
 use crate::error::{Error, Result};
 
 /// Negative log-likelihood of a Gaussian with the mean and the standard deviation of the draws:
@@ -57,13 +57,7 @@ impl Loss for GaussianOfDraws {
     }
 
     fn value(&self, combined: Tensor<2>, draws: usize, target: &Tensor<2>) -> Tensor<1> {
-        let [_, columns] = target.dims();
-        let block = |index: usize| combined.clone().narrow(1, index * columns, columns);
-        let variance = block(2) / (draws - 1) as f32 + self.floor;
-        // Relative to the anchor first, so that a small spread keeps its digits.
-        let error = (target.clone() - block(0)) - block(1);
-        let terms = error.square() / variance.clone() + variance.log();
-        (terms * 0.5).sum_dim(1).squeeze_dim(1)
+        self.over_outputs(self.terms(combined, draws, target))
     }
 
     fn least_draws(&self) -> usize {
@@ -72,5 +66,22 @@ impl Loss for GaussianOfDraws {
 
     fn check(&self, outputs: usize, target: &Tensor<2>) -> Result<()> {
         check_columns(outputs, target.dims()[1], "values")
+    }
+}
+
+impl ByOutput for GaussianOfDraws {
+    fn terms(&self, combined: Tensor<2>, draws: usize, target: &Tensor<2>) -> Tensor<2> {
+        let [_, columns] = target.dims();
+        let block = |index: usize| combined.clone().narrow(1, index * columns, columns);
+        let variance = block(2) / (draws - 1) as f32 + self.floor;
+        // Relative to the anchor first, so that a small spread keeps its digits.
+        let error = (target.clone() - block(0)) - block(1);
+        let terms = error.square() / variance.clone() + variance.log();
+        terms * 0.5
+    }
+
+    /// A likelihood of independent outputs: their logarithms add.
+    fn over_outputs(&self, terms: Tensor<2>) -> Tensor<1> {
+        terms.sum_dim(1).squeeze_dim(1)
     }
 }

@@ -22,6 +22,7 @@ mod gaussian_of_draws;
 mod likelihood;
 mod mixture;
 mod squared_error;
+mod weighted;
 
 pub use combine::{Combine, Exactness};
 pub(crate) use combine::{Fold, pullback};
@@ -32,6 +33,7 @@ pub use gaussian_of_draws::GaussianOfDraws;
 pub use likelihood::{Categorical, FixedGaussian, Gaussian, Likelihood, Quantile, StudentT};
 pub use mixture::Mixture;
 pub use squared_error::{ExpectedSquaredError, SquaredErrorOfMean};
+pub use weighted::{ByOutput, OutputWeights, Weighted};
 
 use auto_impl::auto_impl;
 use burn::tensor::Tensor;

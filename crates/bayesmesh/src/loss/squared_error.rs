@@ -3,7 +3,7 @@
 use burn::tensor::Tensor;
 
 use super::likelihood::{assert_columns, check_columns};
-use super::{Combine, Loss};
+use super::{ByOutput, Combine, Loss};
 use crate::error::Result;
 
 /// `L = mean over draws and outputs of (ŷ_s − y)²`. Linear in the draws.
@@ -23,7 +23,11 @@ impl Loss for ExpectedSquaredError {
 
     fn summary(&self, output: Tensor<2>, target: &Tensor<2>) -> Tensor<2> {
         assert_columns(&output, target.dims()[1], "values");
-        (output - target.clone()).square().mean_dim(1)
+        (output - target.clone()).square()
+    }
+
+    fn value(&self, squares: Tensor<2>, draws: usize, target: &Tensor<2>) -> Tensor<1> {
+        self.over_outputs(self.terms(squares, draws, target))
     }
 
     fn leaves_noise_open(&self) -> bool {
@@ -32,6 +36,12 @@ impl Loss for ExpectedSquaredError {
 
     fn check(&self, outputs: usize, target: &Tensor<2>) -> Result<()> {
         check_columns(outputs, target.dims()[1], "values")
+    }
+}
+
+impl ByOutput for ExpectedSquaredError {
+    fn terms(&self, squares: Tensor<2>, _draws: usize, _target: &Tensor<2>) -> Tensor<2> {
+        squares
     }
 }
 
@@ -54,8 +64,7 @@ impl Loss for SquaredErrorOfMean {
     }
 
     fn value(&self, sum: Tensor<2>, draws: usize, target: &Tensor<2>) -> Tensor<1> {
-        let error = sum / draws as f32 - target.clone();
-        error.square().mean_dim(1).squeeze_dim(1)
+        self.over_outputs(self.terms(sum, draws, target))
     }
 
     fn leaves_noise_open(&self) -> bool {
@@ -64,5 +73,11 @@ impl Loss for SquaredErrorOfMean {
 
     fn check(&self, outputs: usize, target: &Tensor<2>) -> Result<()> {
         check_columns(outputs, target.dims()[1], "values")
+    }
+}
+
+impl ByOutput for SquaredErrorOfMean {
+    fn terms(&self, sum: Tensor<2>, draws: usize, target: &Tensor<2>) -> Tensor<2> {
+        (sum / draws as f32 - target.clone()).square()
     }
 }

@@ -12,7 +12,8 @@
 //!   noise, if they have any, and the truth `[rows, outputs]`, a [`MixtureBatch`]. What is scored
 //!   is the mixture of the draws, each with its noise, never a Gaussian in its place.
 //!
-//! [`JointScores`] are those of paths, joint samples of all outputs of an example.
+//! [`JointScores`] are those of paths, joint samples of all outputs of an example, and
+//! [`FieldScores`] those of maps.
 //!
 //! [`ClassificationScores`] and [`RegressionScores`] hold the metrics of a family for an evaluation
 //! loop, [`Jackknife`] adds how much they depend on the draws, and [`Evaluation`] is what comes
@@ -51,6 +52,7 @@ mod crps;
 mod error;
 mod evaluation;
 mod families;
+mod fields;
 mod histogram;
 mod jackknife;
 mod joint;
@@ -79,6 +81,7 @@ pub use crps::Crps;
 pub use error::MetricError;
 pub use evaluation::{ClassificationEvaluation, Evaluation, RegressionEvaluation};
 pub use families::{ClassificationScores, RegressionScores};
+pub use fields::{FieldError, FieldErrors, FieldScore, FieldScores};
 pub use histogram::{PitHistogram, RankHistogram};
 pub use jackknife::{DRAW_GROUPS, Jackknife, jackknife_error};
 pub use joint::{JointScores, shuffled};

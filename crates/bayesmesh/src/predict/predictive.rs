@@ -95,7 +95,8 @@ impl Predictive {
         let part = |values: &[f32]| -> Vec<f32> {
             let draws = values.chunks_exact(self.cells().max(1));
             let own = rows.start * self.outputs..rows.end * self.outputs;
-            draws.flat_map(|draw| &draw[own.clone()]).copied().collect()
+            let parts: Vec<&[f32]> = draws.map(|draw| &draw[own.clone()]).collect();
+            parts.concat()
         };
         Self {
             values: part(&self.values),
@@ -170,7 +171,8 @@ impl Predictive {
 
     /// The mean over draws, `[rows, outputs]`: class probabilities or predicted values.
     pub fn mean(&self) -> Vec<f32> {
-        self.moments().0.into_iter().map(|mean| mean as f32).collect()
+        let mean = mean_over_draws(&self.values, self.cells(), |_, value| value);
+        mean.into_iter().map(|mean| mean as f32).collect()
     }
 
     /// The standard deviation over draws (unbiased), `[rows, outputs]`: what the model does not

@@ -150,7 +150,7 @@ impl Readout {
         let shared = (!members.are_per_draw()).then(|| snapshot(0));
         let mut local = Vec::new();
         let mut shape = [0; 2];
-        for index in own {
+        for index in own.clone() {
             let draw = Draw::for_prediction(self.seed, index as u32);
             let draw = draw.with_rows(first_row..first_row + input.rows());
             let draw = members.of_draw(index).adapt(draw);
@@ -159,13 +159,28 @@ impl Readout {
                 None => self.output(&snapshot(index), &draw, input.clone()),
             };
             shape = output.dims();
-            local.extend(to_vec(output));
+            let values = to_vec(output);
+            if local.is_empty() {
+                local.reserve_exact(own.len() * values.len());
+            }
+            local.extend(values);
         }
         // A rank without draws learns the shape from the others.
         let mut dims = shape.map(|n| n as u64);
         samples.all_reduce_u64(&mut dims, Operation::Max)?;
         let [rows, columns] = dims.map(|n| n as usize);
-        let raw = samples.all_gather(&local)?.concat();
+        let raw = match samples.size() {
+            1 => local,
+            _ => {
+                let mut parts = samples.all_gather(&local)?.into_iter();
+                // Part by part, so that there are not three of everything: fields are large.
+                drop(local);
+                let mut raw = parts.next().expect("at least one rank");
+                raw.reserve_exact(draws * rows * columns - raw.len());
+                parts.for_each(|part| raw.extend(part));
+                raw
+            }
+        };
         let mut prediction = Predictive::new(self.reading, draws, rows, columns, raw);
         if let Some(scale) = &self.scale {
             prediction = prediction.scaled(scale)?;
@@ -219,7 +234,15 @@ impl Readout {
             let own = share(rows.len(), samples.size(), samples.rank());
             if !own.is_empty() {
                 let truth = self.truth(target.truth(), rows.len(), own.clone())?;
-                visit(&rows[own.clone()], &prediction.of_rows(own), &truth)?;
+                let part;
+                let prediction = match own.len() == rows.len() {
+                    true => &prediction,
+                    false => {
+                        part = prediction.of_rows(own.clone());
+                        &part
+                    }
+                };
+                visit(&rows[own], prediction, &truth)?;
             }
         }
         Ok(())
