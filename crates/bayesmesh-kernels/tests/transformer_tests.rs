@@ -37,6 +37,20 @@ fn mask(count: usize) -> Tensor<3> {
     Tensor::zeros([count, SHAPE[1], SHAPE[1]], &Device::flex()).mask_fill(far.inner(), -100.0)
 }
 
+/// A convolution of 4 x 6 tokens of 6 numbers.
+fn conv(
+    f: fn(Tensor<3>, Tensor<2>, Tensor<1>, ops::Neighbours) -> Tensor<3>,
+    x: Tensor<3>,
+    weight: &Tensor<3>,
+    bias: &Tensor<3>,
+    dilation: usize,
+) -> Tensor<3> {
+    let weight = square(weight).reshape([96, 6]).narrow(0, 0, 54);
+    let bias = row(bias).narrow(0, 0, 6);
+    let neighbours = ops::Neighbours { grid: [4, 6], dilation };
+    f(x.reshape([4, 24, 6]), weight, bias, neighbours).reshape(SHAPE)
+}
+
 /// Every operation with its composed form.
 fn operations() -> Vec<(&'static str, Function, Function)> {
     fn images(x: Tensor<3>) -> Tensor<4> {
@@ -50,6 +64,16 @@ fn operations() -> Vec<(&'static str, Function, Function)> {
             "layer_norm",
             with(|[x, g, b]| ops::layer_norm(x, row(&g), row(&b), 1e-5)),
             with(|[x, g, b]| ops::layer_norm_composed(x, row(&g), row(&b), 1e-5)),
+        ),
+        (
+            "convolution",
+            with(|[x, w, b]| conv(ops::globe_conv, x, &w, &b, 1)),
+            with(|[x, w, b]| conv(ops::globe_conv_composed, x, &w, &b, 1)),
+        ),
+        (
+            "convolution of far neighbours",
+            with(|[x, w, b]| conv(ops::globe_conv, x, &w, &b, 7)),
+            with(|[x, w, b]| conv(ops::globe_conv_composed, x, &w, &b, 7)),
         ),
         (
             "gelu",

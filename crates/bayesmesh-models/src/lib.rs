@@ -3,12 +3,14 @@
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
 mod error;
+mod globe_cnn;
 mod mlp;
 pub mod pytorch;
 mod swin;
 mod vit;
 
 pub use error::WeightsError;
+pub use globe_cnn::{GlobeCnn, GlobeCnnConfig};
 pub use mlp::{Activation, Mlp, MlpConfig};
 pub use pytorch::PyTorch;
 pub use swin::{Swin, SwinConfig, SwinSize};

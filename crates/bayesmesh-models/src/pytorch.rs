@@ -23,7 +23,7 @@ use burn::tensor::{Tensor, TensorData};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
-use crate::{Mlp, Swin, Vit, WeightsError};
+use crate::{GlobeCnn, Mlp, Swin, Vit, WeightsError};
 
 /// A network, all of its tensors trained, whose weights can come from PyTorch and go there.
 ///
@@ -145,6 +145,26 @@ impl PyTorch for Swin {
             (_, [inputs, outputs]) if slot.layer == "Linear" => {
                 (vec![*inputs, *outputs], vec![1, 0])
             }
+            _ => (shape.clone(), (0..shape.len()).collect()),
+        };
+        Layout { view, axes }
+    }
+}
+
+impl PyTorch for GlobeCnn {
+    fn pytorch_name(path: &str) -> String {
+        path.replace(".layer.gamma", ".weight").replace(".layer.beta", ".bias")
+    }
+
+    /// Convolutions as `Conv2d` has them; the others as linear layers on patches.
+    fn pytorch_layout(&self, slot: &Slot) -> Layout {
+        let shape = &slot.shape;
+        let convolution = slot.name.starts_with("blocks.") && slot.layer == "Linear";
+        let (view, axes) = match &shape[..] {
+            [inputs, outputs] if convolution => {
+                (vec![3, 3, inputs / 9, *outputs], vec![3, 2, 0, 1])
+            }
+            [inputs, outputs] if slot.layer == "Linear" => (vec![*inputs, *outputs], vec![1, 0]),
             _ => (shape.clone(), (0..shape.len()).collect()),
         };
         Layout { view, axes }

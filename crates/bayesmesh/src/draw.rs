@@ -27,6 +27,8 @@ pub struct Draw {
     rows: Range<usize>,
     dropout: bool,
     latent: bool,
+    /// How many steps a forecast has gone on from itself.
+    lead: u32,
     dropout_calls: Cell<u32>,
     asked: Cell<bool>,
     asked_latent: Cell<bool>,
@@ -43,6 +45,7 @@ impl Draw {
             rows: 0..0,
             dropout: true,
             latent: false,
+            lead: 0,
             dropout_calls: Cell::new(0),
             asked: Cell::new(false),
             asked_latent: Cell::new(false),
@@ -66,6 +69,13 @@ impl Draw {
     /// This draw and those after it, `count` in all, stacked along the first axis of a batch.
     pub(crate) fn stacked(mut self, count: usize) -> Self {
         self.count = count as u32;
+        self
+    }
+
+    /// The same draw of a prediction that has gone on from itself for so many steps: its weights
+    /// stay, what is random in the forward pass is new. Leads count below 2³¹.
+    pub fn at_lead(mut self, lead: usize) -> Self {
+        self.lead = lead as u32;
         self
     }
 
@@ -138,7 +148,12 @@ impl Draw {
         if purpose == Purpose::Dropout {
             self.asked.set(true);
         }
-        Stream::new(self.seed, purpose).at_step(self.step).at_draw(self.index)
+        // Predictions are addressed from the last step downwards, out of reach of training.
+        let step = match purpose {
+            Purpose::Weights => self.step,
+            _ => self.step.wrapping_sub(self.lead),
+        };
+        Stream::new(self.seed, purpose).at_step(step).at_draw(self.index)
     }
 
     /// Inverted dropout with a mask per example and unit: `y = x·m/(1−p)`, `m ~ Bernoulli(1−p)`.
@@ -194,6 +209,21 @@ impl Draw {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_trajectory_keeps_its_weights_and_has_new_noise() {
+        let numbers = |lead: usize, purpose: Purpose| {
+            let mut numbers = [0.0; 4];
+            Draw::for_prediction(1, 2).at_lead(lead).stream(purpose).fill_normal(0, &mut numbers);
+            numbers
+        };
+        assert_eq!(numbers(0, Purpose::Weights), numbers(3, Purpose::Weights));
+        assert_ne!(numbers(0, Purpose::Latent), numbers(3, Purpose::Latent));
+        assert_ne!(numbers(2, Purpose::Latent), numbers(3, Purpose::Latent));
+        let draw = Draw::for_prediction(1, 2);
+        assert_eq!(draw.latent(4), None);
+        assert!(draw.at_lead(7).is_for_prediction());
+    }
 
     #[test]
     fn a_draw_knows_whether_a_network_asked_for_randomness() {

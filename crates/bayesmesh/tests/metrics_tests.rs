@@ -5,8 +5,8 @@ use bayesmesh::data::Truth;
 use bayesmesh::metrics::uncertainty::ClassUncertainty;
 use bayesmesh::metrics::{
     Accuracy, Brier, CalibrationBins, ClassificationMetric, ClasswiseCalibration, Coverage, Crps,
-    FieldErrors, FieldScores, JointScores, Metric, MixtureBatch, Nll, RegressionCalibration,
-    RegressionMetric, normal,
+    FieldErrors, FieldLayout, FieldScores, JointScores, Metric, MixtureBatch, Nll,
+    RegressionCalibration, RegressionMetric, normal,
 };
 use bayesmesh::{Evaluation, Predictive};
 use serde_json::Value;
@@ -176,7 +176,8 @@ fn scores_of_fields() {
         let [members, examples, fields, cells] = shape[..] else { panic!("{shape:?}") };
         let weights = floats(&case["cell_weights"]);
         let prediction = Predictive::of_values(members, examples, draws.clone()).unwrap();
-        let mut scores = FieldScores::new(fields, &weights, members).unwrap();
+        let layout = FieldLayout::new(fields, &weights).unwrap();
+        let mut scores = FieldScores::new(layout.clone(), members).unwrap();
         scores.add(&prediction, &truth).unwrap();
         let found = scores.fields();
         let agree = |name: &str, found: Vec<f64>| {
@@ -198,7 +199,7 @@ fn scores_of_fields() {
         agree("rank_histogram", ranks.collect());
 
         // The mean of the draws as a forecast of its own.
-        let mut errors = FieldErrors::new(fields, &weights).unwrap();
+        let mut errors = FieldErrors::new(layout);
         errors.add(&prediction.mean(), &truth).unwrap();
         agree("rmse", errors.fields().iter().map(|field| field.rmse.value).collect());
         agree("mae", errors.fields().iter().map(|field| field.mae.value).collect());

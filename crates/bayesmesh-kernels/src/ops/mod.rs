@@ -11,6 +11,7 @@ mod flex;
 mod fused;
 mod gelu;
 mod globe;
+mod globe_conv;
 mod layer_norm;
 mod linear;
 mod matrix;
@@ -29,6 +30,7 @@ pub use gelu::{gelu, gelu_composed};
 pub use globe::{
     Globe, globe_fields, globe_fields_composed, globe_patches, globe_patches_composed,
 };
+pub use globe_conv::{Neighbours, globe_conv, globe_conv_composed};
 pub use layer_norm::{layer_norm, layer_norm_composed, layer_norm_residual};
 pub use linear::{Activation, Epilogue, linear, linear_composed, linear_residual};
 pub use merge::{merge_tokens, merge_tokens_composed, split_tokens, split_tokens_composed};

@@ -143,7 +143,8 @@ impl Network for Swin {
     /// - output: `[rows, variables·latitudes·longitudes]`
     fn forward(&self, (fields, turns): Self::Input, draw: &Draw) -> Tensor<2> {
         let SwinConfig { variables, latitudes, longitudes, patch, noise, .. } = self.config;
-        let globe = Globe { grid: [latitudes, longitudes], patch, turns: host(turns, longitudes) };
+        let globe =
+            Globe { grid: [latitudes, longitudes], patch, turns: turns_of(turns, longitudes) };
         let [rows, ..] = fields.dims();
         let patches = ops::globe_patches(fields.clone(), globe.clone());
         let x = linear(&self.embed, patches);
@@ -232,7 +233,7 @@ impl Pass<'_> {
 }
 
 /// By how many columns each row is turned, from 0 to below the longitudes; none where nothing is.
-fn host(turns: Tensor<1, Int>, longitudes: usize) -> Arc<[usize]> {
+pub(crate) fn turns_of(turns: Tensor<1, Int>, longitudes: usize) -> Arc<[usize]> {
     let turns = turns.try_into_vec_as::<i64>().expect("integers can be read back");
     let around = longitudes.max(1) as i64;
     let turns: Arc<[usize]> = turns.iter().map(|turn| turn.rem_euclid(around) as usize).collect();

@@ -1,8 +1,8 @@
 //! What scoring a prediction comes to.
 
 use super::{
-    ClassificationScores, CoverageRow, Jackknife, MetricSet as _, OutputRow, RegressionScores,
-    ReliabilityRow, Score, SpreadSkillRow, Stratum,
+    ClassificationScores, CoverageRow, FieldScore, FieldScores, Jackknife, MetricSet as _,
+    OutputRow, RegressionScores, ReliabilityRow, Score, SpreadSkillRow, Stratum,
 };
 use crate::error::{Error, Result};
 
@@ -30,6 +30,7 @@ pub struct Evaluation {
 enum Kind {
     Regression(Box<RegressionEvaluation>),
     Classification(Box<ClassificationEvaluation>),
+    Fields(Vec<FieldScore>),
 }
 
 /// Scores of predicted numbers. [`RegressionScores`] says what each of them is.
@@ -145,6 +146,16 @@ impl From<&Jackknife<ClassificationScores>> for Evaluation {
     }
 }
 
+/// Scores by name are those of all fields together, each in units of its scale: roots of means of
+/// squares, and means of the others.
+impl From<&FieldScores> for Evaluation {
+    fn from(set: &FieldScores) -> Self {
+        let fields = set.fields();
+        let scores = set.together();
+        Self { scores, kind: Kind::Fields(fields), raw: None }
+    }
+}
+
 impl Evaluation {
     /// The same predictions as they were before calibration; nothing where they were not
     /// calibrated.
@@ -178,7 +189,7 @@ impl Evaluation {
     pub fn regression(&self) -> Option<&RegressionEvaluation> {
         match &self.kind {
             Kind::Regression(evaluation) => Some(evaluation),
-            Kind::Classification(_) => None,
+            Kind::Classification(_) | Kind::Fields(_) => None,
         }
     }
 
@@ -186,7 +197,16 @@ impl Evaluation {
     pub fn classification(&self) -> Option<&ClassificationEvaluation> {
         match &self.kind {
             Kind::Classification(evaluation) => Some(evaluation),
-            Kind::Regression(_) => None,
+            Kind::Regression(_) | Kind::Fields(_) => None,
+        }
+    }
+
+    /// Scores of each field in its units; nothing where the outputs are no
+    /// [fields](super::FieldLayout).
+    pub fn fields(&self) -> Option<&[FieldScore]> {
+        match &self.kind {
+            Kind::Fields(fields) => Some(fields),
+            Kind::Regression(_) | Kind::Classification(_) => None,
         }
     }
 }

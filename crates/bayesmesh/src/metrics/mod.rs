@@ -81,7 +81,7 @@ pub use crps::Crps;
 pub use error::MetricError;
 pub use evaluation::{ClassificationEvaluation, Evaluation, RegressionEvaluation};
 pub use families::{ClassificationScores, RegressionScores};
-pub use fields::{FieldError, FieldErrors, FieldScore, FieldScores};
+pub use fields::{FieldError, FieldErrors, FieldLayout, FieldScore, FieldScores};
 pub use histogram::{PitHistogram, RankHistogram};
 pub use jackknife::{DRAW_GROUPS, Jackknife, jackknife_error};
 pub use joint::{JointScores, shuffled};

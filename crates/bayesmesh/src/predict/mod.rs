@@ -5,6 +5,7 @@ mod paths;
 mod predictive;
 mod predictor;
 mod readout;
+mod roll_out;
 mod scoring;
 mod standardize;
 mod table;

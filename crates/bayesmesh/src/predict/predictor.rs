@@ -17,7 +17,7 @@ use crate::data::{Checksum, Dataset, Rows as _, Target as _, Truth};
 use crate::draw::Draw;
 use crate::error::{Error, Result};
 use crate::loss::Reading;
-use crate::metrics::{Evaluation, MetricSet, sums_over_examples};
+use crate::metrics::{Evaluation, FieldLayout, MetricSet, sums_over_examples};
 use crate::network::Network;
 use crate::posterior::{Family, Ownership, Parameters, Posterior, family};
 use crate::trainer::members::Members;
@@ -58,11 +58,11 @@ use crate::trainer::{Place, State};
 /// # Ok::<(), bayesmesh::Error>(())
 /// ```
 pub struct Predictor<P> {
-    place: Place,
-    mesh: Mesh,
-    threads: usize,
-    members: Members<P>,
-    readout: Readout,
+    pub(super) place: Place,
+    pub(super) mesh: Mesh,
+    pub(super) threads: usize,
+    pub(super) members: Members<P>,
+    pub(super) readout: Readout,
 }
 
 /// What the metadata of a checkpoint call the description of a posterior.
@@ -223,6 +223,14 @@ impl<P: Posterior> Predictor<P> {
         Self { place, mesh: self.mesh, threads: self.threads, members, readout }
     }
 
+    /// Scores predictions as fields: weighted, and each field in its units
+    /// ([`Evaluation::fields`]).
+    #[must_use]
+    pub fn with_fields(mut self, layout: FieldLayout) -> Self {
+        self.readout.fields = Some(layout);
+        self
+    }
+
     /// How predictions are calibrated, if they are.
     pub fn calibration(&self) -> Option<&Calibration> {
         self.readout.calibration.as_ref()
@@ -254,12 +262,7 @@ impl<P: Posterior> Predictor<P> {
             Checksum::default().floats(&words).text()
         })?;
         self.check()?;
-        // Members stay on their sample ranks; other draws can be made anywhere.
-        let mesh = match (self.members.are_per_draw(), &self.place) {
-            (true, _) => self.mesh,
-            (false, Place::Job(world)) => Mesh::samples(world.size())?,
-            (false, Place::Threads) => Mesh::samples(self.mesh.size().min(draws).max(1))?,
-        };
+        let mesh = self.mesh_of_draws(draws)?;
         let ranks = self.place.ranks(mesh).map(|rank| self.members.of_rank(mesh, rank));
         let mut ranks: Vec<_> = ranks.map(|members| (members, input.clone())).collect();
         let readout = &self.readout;
@@ -304,7 +307,7 @@ impl<P: Posterior> Predictor<P> {
         let (readout, calibration) = (&self.readout, self.calibration());
         let classes = self.reads_classes();
         self.on_mesh(data, |mesh, members| {
-            let scorer = || Scorer::new(scoring, classes);
+            let scorer = || Scorer::new(scoring, classes).of_fields(readout.fields.as_ref());
             let (mut raw, mut calibrated) = (
                 scorer().with_spreads(calibration),
                 calibration.map(|calibration| scorer().calibrated(calibration)),
@@ -444,8 +447,18 @@ impl<P: Posterior> Predictor<P> {
         self.place.run(self.mesh, self.threads, &mut ranks, |mesh, members| body(mesh, members))
     }
 
+    /// The ranks that make the draws of one prediction together. Members stay on their sample
+    /// ranks; other draws can be made anywhere.
+    pub(super) fn mesh_of_draws(&self, draws: usize) -> Result<Mesh> {
+        Ok(match (self.members.are_per_draw(), &self.place) {
+            (true, _) => self.mesh,
+            (false, Place::Job(world)) => Mesh::samples(world.size())?,
+            (false, Place::Threads) => Mesh::samples(self.mesh.size().min(draws).max(1))?,
+        })
+    }
+
     /// Refuses a mesh that has more sample ranks than there are members, or other ranks than a job.
-    fn check(&self) -> Result<()> {
+    pub(super) fn check(&self) -> Result<()> {
         let draws = match self.members.are_per_draw() {
             true => self.members.total(),
             false => usize::MAX,
@@ -454,7 +467,7 @@ impl<P: Posterior> Predictor<P> {
     }
 
     /// Refuses ranks of a job with other parameters or data. Collective.
-    fn agree_on(&self, what: &str, checksum: impl FnOnce() -> String) -> Result<()> {
+    pub(super) fn agree_on(&self, what: &str, checksum: impl FnOnce() -> String) -> Result<()> {
         self.place.agree(|| {
             vec![
                 ("digest of the parameters".to_owned(), self.members.common_digest()),

@@ -14,7 +14,7 @@ use crate::data::{Dataset, Rows, Target, Truth};
 use crate::draw::Draw;
 use crate::error::{Error, Result};
 use crate::loss::Reading;
-use crate::metrics::Evaluation;
+use crate::metrics::{Evaluation, FieldLayout};
 use crate::network::Network;
 use crate::posterior::{Posterior, Snapshot, Tape};
 use crate::tensors::to_vec;
@@ -35,6 +35,8 @@ pub(crate) struct Readout {
     pub noise: Vec<f64>,
     /// How predictions are calibrated.
     pub calibration: Option<Calibration>,
+    /// How outputs are fields, where they are; checkpoints do not have it.
+    pub fields: Option<FieldLayout>,
 }
 
 /// What the metadata of a checkpoint call the parts of a readout.
@@ -45,7 +47,8 @@ const CALIBRATION: &str = "bayesmesh.calibration";
 
 impl Readout {
     pub fn new(reading: Reading, seed: u64, chunk: usize) -> Self {
-        Self { reading, seed, chunk, scale: None, noise: Vec::new(), calibration: None }
+        let (scale, noise, calibration, fields) = (None, Vec::new(), None, None);
+        Self { reading, seed, chunk, scale, noise, calibration, fields }
     }
 
     /// What a checkpoint must say for predictions to be made from it elsewhere.
@@ -191,6 +194,18 @@ impl Readout {
         }
     }
 
+    /// The outputs of one draw, which a network makes from an input of the draw's own.
+    pub fn output_of<P: Posterior>(
+        &self,
+        members: &Members<P>,
+        draw: Draw,
+        input: <P::Network as Network>::Input,
+    ) -> Vec<f32> {
+        let member = members.of_draw(draw.index());
+        let draw = member.adapt(draw);
+        to_vec(self.output(&member.parameters().snapshot(), &draw, input))
+    }
+
     /// The outputs of one draw as they enter a prediction: probabilities, or raw values.
     fn output<N: Network>(
         &self,
@@ -276,7 +291,8 @@ impl Readout {
         P: Posterior,
         D: Dataset<Input = <P::Network as Network>::Input>,
     {
-        let mut scorer = Scorer::new(scoring, self.reading == Reading::Logits);
+        let scorer = Scorer::new(scoring, self.reading == Reading::Logits);
+        let mut scorer = scorer.of_fields(self.fields.as_ref());
         self.visit(mesh, members, data, scoring, |rows, prediction, truth| {
             scorer.add(rows, prediction, truth)
         })?;

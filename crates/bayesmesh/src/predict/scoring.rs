@@ -9,7 +9,8 @@ use crate::calibrate::Calibration;
 use crate::data::Truth;
 use crate::error::{Error, Result};
 use crate::metrics::{
-    ClassificationScores, Coverage, Evaluation, Jackknife, MetricSet, RegressionScores,
+    ClassificationScores, Coverage, Evaluation, FieldLayout, FieldScores, Jackknife, MetricSet,
+    RegressionScores,
 };
 
 /// How predictions are scored.
@@ -53,6 +54,8 @@ pub(crate) struct Scorer<'a> {
     scoring: &'a Scoring,
     classes: bool,
     calibration: Option<&'a Calibration>,
+    /// How outputs are fields, where they are.
+    fields: Option<&'a FieldLayout>,
     /// Deviations at which predictions become wide.
     spreads: Vec<f64>,
     /// Nothing before the first prediction, which says how many outputs there are.
@@ -62,6 +65,7 @@ pub(crate) struct Scorer<'a> {
 enum Set {
     Regression(Box<Jackknife<RegressionScores>>),
     Classification(Box<Jackknife<ClassificationScores>>),
+    Fields(Box<FieldScores>),
 }
 
 impl Set {
@@ -69,9 +73,14 @@ impl Set {
         scoring: &Scoring,
         classes: bool,
         calibration: Option<&Calibration>,
+        fields: Option<&FieldLayout>,
         spreads: &[f64],
         outputs: usize,
     ) -> Result<Self> {
+        if let Some(layout) = fields {
+            let set = FieldScores::new(layout.clone(), scoring.draws)?;
+            return Ok(Self::Fields(Box::new(set)));
+        }
         fn jackknife<M: MetricSet + Clone>(scoring: &Scoring, set: M) -> Jackknife<M> {
             match scoring.se_draws {
                 true => Jackknife::new(scoring.draws, || set.clone()),
@@ -96,6 +105,7 @@ impl Set {
         match self {
             Self::Regression(set) => set.whole().outputs(),
             Self::Classification(set) => set.whole().classes(),
+            Self::Fields(set) => set.outputs(),
         }
     }
 
@@ -103,6 +113,7 @@ impl Set {
         match self {
             Self::Regression(set) => &mut **set,
             Self::Classification(set) => &mut **set,
+            Self::Fields(set) => &mut **set,
         }
     }
 }
@@ -110,7 +121,13 @@ impl Set {
 impl<'a> Scorer<'a> {
     /// For predictions of classes or of values.
     pub fn new(scoring: &'a Scoring, classes: bool) -> Self {
-        Self { scoring, classes, calibration: None, spreads: Vec::new(), set: None }
+        let (calibration, fields, spreads, set) = (None, None, Vec::new(), None);
+        Self { scoring, classes, calibration, fields, spreads, set }
+    }
+
+    /// For predictions whose outputs are fields, if they are.
+    pub fn of_fields(self, fields: Option<&'a FieldLayout>) -> Self {
+        Self { fields, ..self }
     }
 
     /// For predictions that are calibrated so.
@@ -142,6 +159,7 @@ impl<'a> Scorer<'a> {
                 self.scoring,
                 self.classes,
                 self.calibration,
+                self.fields,
                 &self.spreads,
                 outputs,
             )?),
@@ -155,10 +173,11 @@ impl<'a> Scorer<'a> {
                 let groups: Vec<usize> = groups.collect();
                 set.add(&prediction.mixtures(values)?.in_groups(&groups))?;
             }
-            (set, truth) => {
-                let [read, found] = match (set, truth) {
-                    (Set::Classification(_), _) => ["logits of classes", "values"],
-                    (Set::Regression(_), _) => ["values", "class labels"],
+            (Set::Fields(set), Truth::Values(values)) => set.add(prediction, values)?,
+            (set, _) => {
+                let [read, found] = match set {
+                    Set::Classification(_) => ["logits of classes", "values"],
+                    Set::Regression(_) | Set::Fields(_) => ["values", "class labels"],
                 };
                 return Err(Error::Setting(format!(
                     "the loss reads outputs as {read}, but the targets are {found}"
@@ -180,6 +199,7 @@ impl<'a> Scorer<'a> {
                 self.scoring,
                 self.classes,
                 self.calibration,
+                self.fields,
                 &self.spreads,
                 known[0] as usize,
             )?),
@@ -192,6 +212,7 @@ impl<'a> Scorer<'a> {
         match &self.set {
             Some(Set::Regression(set)) => Ok((&**set).into()),
             Some(Set::Classification(set)) => Ok((&**set).into()),
+            Some(Set::Fields(set)) => Ok((&**set).into()),
             None => Err(Error::Data("there are no examples to score".to_owned())),
         }
     }

@@ -7,7 +7,7 @@ use crate::calibrate::{CalibrateConfig, Calibration};
 use crate::data::Dataset;
 use crate::error::Result;
 use crate::loss::Loss;
-use crate::metrics::Evaluation;
+use crate::metrics::{Evaluation, FieldLayout};
 use crate::network::Network;
 use crate::posterior::Posterior;
 use crate::predict::{Predictive, Predictor, Standardize};
@@ -19,6 +19,14 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     pub fn with_target_scale(mut self, scale: Standardize) -> Self {
         self.readout.scale = Some(scale);
         self.readout.write(&mut self.state.notes);
+        self
+    }
+
+    /// Scores predictions as fields, also those of validation data during training: weighted, and
+    /// each field in its units ([`Evaluation::fields`]). Checkpoints do not have it.
+    #[must_use]
+    pub fn with_fields(mut self, layout: FieldLayout) -> Self {
+        self.readout.fields = Some(layout);
         self
     }
 

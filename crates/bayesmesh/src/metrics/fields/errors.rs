@@ -1,13 +1,13 @@
 //! Errors of forecasts without spread.
 
-use super::{Layout, mean_over_examples};
+use super::{FieldLayout, mean_over_examples};
 use crate::metrics::batch::{check_count, check_finite};
 use crate::metrics::{Metric, MetricError, MetricSet, Score, statistics_field};
 
 /// Errors of forecasts that are one number a cell, such as persistence and climatology.
 #[derive(Clone, Debug)]
 pub struct FieldErrors {
-    layout: Layout,
+    layout: FieldLayout,
     /// Examples, then for each field Σ and Σ² of the squared and the absolute error.
     statistics: Vec<f64>,
 }
@@ -22,16 +22,10 @@ pub struct FieldError {
 }
 
 impl FieldErrors {
-    /// For so many fields and a weight for each cell of them, scaled to the mean 1.
-    pub fn new(fields: usize, cell_weights: &[f32]) -> Result<Self, MetricError> {
-        let layout = Layout::new(fields, cell_weights)?;
-        Ok(Self { layout, statistics: vec![0.0; 1 + 4 * fields] })
-    }
-
-    /// With errors in the units of each field, which are so many for one unit of the forecasts.
-    pub fn with_scales(mut self, scales: Vec<f64>) -> Result<Self, MetricError> {
-        self.layout.set_scales(scales)?;
-        Ok(self)
+    /// For such fields.
+    pub fn new(layout: FieldLayout) -> Self {
+        let statistics = vec![0.0; 1 + 4 * layout.fields];
+        Self { layout, statistics }
     }
 
     /// Adds forecasts and the truth, both `[rows, fields·cells]`; changes nothing if they do not
@@ -112,6 +106,7 @@ impl MetricSet for FieldErrors {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::layout;
     use super::*;
     use crate::metrics::testing::assert_close;
 
@@ -119,7 +114,7 @@ mod tests {
     fn hand_computed_errors() {
         // Two examples of two fields with two cells, of which the second counts three times.
         let mut errors =
-            FieldErrors::new(2, &[0.5, 1.5]).unwrap().with_scales(vec![1.0, 10.0]).unwrap();
+            FieldErrors::new(layout(2, &[0.5, 1.5]).with_scales(vec![1.0, 10.0]).unwrap());
         errors.add(&[1.0, 0.0, 3.0, 3.0, 0.0, 2.0, 3.0, 3.0], &[0.0; 8]).unwrap();
         let fields = errors.fields();
         // Of the first field (0.5·1)/2 and (1.5·4)/2, squares of the second 9 and 9.
@@ -132,7 +127,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused_and_changes_nothing() {
-        let mut errors = FieldErrors::new(1, &[1.0; 3]).unwrap();
+        let mut errors = FieldErrors::new(layout(1, &[1.0; 3]));
         assert!(errors.add(&[0.0; 4], &[0.0; 4]).is_err());
         assert!(errors.add(&[0.0; 3], &[0.0; 6]).is_err());
         assert!(errors.add(&[f32::INFINITY, 0.0, 0.0], &[0.0; 3]).is_err());

@@ -28,9 +28,10 @@ use super::row_mean::{Estimate, standard_error};
 /// Cells that are scored at a time: few enough that what is kept of them stays in cache.
 const BLOCK: usize = 512;
 
-/// Where fields are, how much their cells count and in what units they are scored.
-#[derive(Clone, Debug)]
-struct Layout {
+/// Outputs that are fields, in the order (field, cell): how many there are, how much their cells
+/// count, for example by their area, and in what units they are scored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FieldLayout {
     fields: usize,
     /// One for each cell, of mean 1.
     weights: Arc<[f32]>,
@@ -38,8 +39,9 @@ struct Layout {
     scales: Vec<f64>,
 }
 
-impl Layout {
-    fn new(fields: usize, weights: &[f32]) -> Result<Self, MetricError> {
+impl FieldLayout {
+    /// So many fields, and a weight for each cell of them. Weights are scaled to the mean 1.
+    pub fn new(fields: usize, weights: &[f32]) -> Result<Self, MetricError> {
         let sum: f64 = weights.iter().map(|w| f64::from(*w)).sum();
         let valid = weights.iter().all(|w| w.is_finite() && *w >= 0.0) && sum > 0.0;
         if !valid {
@@ -61,14 +63,30 @@ impl Layout {
         Ok(Self { fields, weights, scales: vec![1.0; fields] })
     }
 
-    fn set_scales(&mut self, scales: Vec<f64>) -> Result<(), MetricError> {
+    /// With scores in the units of each field, which are so many for one unit of the predictions.
+    pub fn with_scales(mut self, scales: Vec<f64>) -> Result<Self, MetricError> {
         check_count("scales of fields", scales.len(), self.fields)?;
         if let Some(scale) = scales.iter().find(|scale| !(scale.is_finite() && **scale > 0.0)) {
             let (setting, expected) = ("scale of a field", "a positive number");
             return Err(MetricError::Setting { setting, expected, actual: scale.to_string() });
         }
         self.scales = scales;
-        Ok(())
+        Ok(self)
+    }
+
+    /// How many fields there are.
+    pub fn fields(&self) -> usize {
+        self.fields
+    }
+
+    /// The weights of the cells, of mean 1.
+    pub fn cells(&self) -> &[f32] {
+        &self.weights
+    }
+
+    /// Units of each field for one unit of the predictions.
+    pub fn scales(&self) -> &[f64] {
+        &self.scales
     }
 
     /// Outputs of an example.
@@ -103,4 +121,13 @@ impl Layout {
 /// The mean of a term from its sum and sum of squares.
 fn mean_over_examples(examples: f64, sums: &[f64]) -> Estimate {
     Estimate { value: sums[0] / examples, error: standard_error(examples, sums[0], sums[1]) }
+}
+
+#[cfg(test)]
+mod testing {
+    use super::FieldLayout;
+
+    pub fn layout(fields: usize, weights: &[f32]) -> FieldLayout {
+        FieldLayout::new(fields, weights).unwrap()
+    }
 }

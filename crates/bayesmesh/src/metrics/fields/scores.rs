@@ -1,6 +1,6 @@
 //! Scores of ensembles.
 
-use super::{BLOCK, Layout, mean_over_examples};
+use super::{BLOCK, FieldLayout, mean_over_examples};
 use crate::error::Error;
 use crate::metrics::batch::{check_count, check_finite};
 use crate::metrics::row_mean::{Estimate, standard_error};
@@ -18,13 +18,14 @@ const MOST_PAIRED: usize = 64;
 ///
 /// ```
 /// use bayesmesh::Predictive;
-/// use bayesmesh::metrics::FieldScores;
+/// use bayesmesh::metrics::{FieldLayout, FieldScores};
 ///
 /// // Two draws of two fields with three cells, of which the middle one is as large as the others
 /// // together.
 /// let draws = vec![0.0, 1.0, 2.0, 5.0, 5.0, 5.0, 2.0, 1.0, 0.0, 7.0, 7.0, 7.0];
 /// let prediction = Predictive::of_values(2, 1, draws)?;
-/// let mut scores = FieldScores::new(2, &[0.5, 1.0, 0.5], 2)?.with_scales(vec![1.0, 10.0])?;
+/// let layout = FieldLayout::new(2, &[0.5, 1.0, 0.5])?.with_scales(vec![1.0, 10.0])?;
+/// let mut scores = FieldScores::new(layout, 2)?;
 /// scores.add(&prediction, &[1.0, 2.0, 1.0, 6.0, 6.0, 6.0])?;
 /// let fields = scores.fields();
 /// assert_eq!(fields[0].rmse.value, 0.5f64.sqrt());
@@ -34,7 +35,7 @@ const MOST_PAIRED: usize = 64;
 /// ```
 #[derive(Clone, Debug)]
 pub struct FieldScores {
-    layout: Layout,
+    layout: FieldLayout,
     members: usize,
     /// Examples, then for each field [`SUMS`] sums over examples and the rank histogram.
     statistics: Vec<f64>,
@@ -71,22 +72,19 @@ struct CellSums {
 }
 
 impl FieldScores {
-    /// For so many fields, a weight for each cell of them, and so many draws. Weights are scaled to
-    /// the mean 1. At least two draws.
-    pub fn new(fields: usize, cell_weights: &[f32], members: usize) -> Result<Self, MetricError> {
+    /// For such fields and so many draws, at least two.
+    pub fn new(layout: FieldLayout, members: usize) -> Result<Self, MetricError> {
         if members < 2 {
             let (setting, expected) = ("number of draws of a field", "at least 2");
             return Err(MetricError::Setting { setting, expected, actual: members.to_string() });
         }
-        let layout = Layout::new(fields, cell_weights)?;
-        let statistics = vec![0.0; 1 + fields * (SUMS + members + 1)];
+        let statistics = vec![0.0; 1 + layout.fields * (SUMS + members + 1)];
         Ok(Self { layout, members, statistics })
     }
 
-    /// With scores in the units of each field, which are so many for one unit of the predictions.
-    pub fn with_scales(mut self, scales: Vec<f64>) -> Result<Self, MetricError> {
-        self.layout.set_scales(scales)?;
-        Ok(self)
+    /// Outputs of an example.
+    pub(crate) fn outputs(&self) -> usize {
+        self.layout.outputs()
     }
 
     /// How many examples have been added.
@@ -142,6 +140,27 @@ impl FieldScores {
     pub fn fields(&self) -> Vec<FieldScore> {
         let all = self.statistics[1..].chunks_exact(SUMS + self.members + 1);
         all.zip(&self.layout.scales).map(|(sums, scale)| self.field(sums, *scale)).collect()
+    }
+
+    /// The scores of all fields together, each in units of its scale: `rmse` and `spread` are roots
+    /// of mean squares, `mae` and `crps` means, and `spread_skill` is that of the mean squares.
+    pub fn together(&self) -> Vec<Score> {
+        let length = SUMS + self.members + 1;
+        let mut sums = vec![0.0; SUMS];
+        for field in self.statistics[1..].chunks_exact(length) {
+            sums.iter_mut().zip(field).for_each(|(sum, more)| *sum += more);
+        }
+        let fields = self.layout.fields as f64;
+        let mean = |index: usize| sums[2 * index] / self.statistics[0] / fields;
+        let [mse, mae, crps, variance] = [0, 1, 2, 3].map(mean);
+        let skill = mse - variance / self.members as f64;
+        vec![
+            Score::new("rmse", mse.sqrt()),
+            Score::new("mae", mae),
+            Score::new("crps", crps),
+            Score::new("spread", variance.sqrt()),
+            Score::new("spread_skill", (variance / skill).sqrt()),
+        ]
     }
 
     fn field(&self, sums: &[f64], scale: f64) -> FieldScore {
@@ -280,6 +299,7 @@ impl MetricSet for FieldScores {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::layout;
     use super::*;
     use crate::metrics::testing::{Lcg, assert_close};
 
@@ -298,7 +318,7 @@ mod tests {
     #[test]
     fn a_perfect_ensemble_has_a_ratio_of_one_and_a_flat_histogram() {
         for members in [2, 8] {
-            let mut scores = FieldScores::new(1, &[1.0; 100], members).unwrap();
+            let mut scores = FieldScores::new(layout(1, &[1.0; 100]), members).unwrap();
             let mut lcg = Lcg(3);
             for _ in 0..200 {
                 let (prediction, truth) = example(&mut lcg, members, 100);
@@ -322,7 +342,7 @@ mod tests {
         let mut lcg = Lcg(8);
         let (mut ratios, mut errors) = (Vec::new(), Vec::new());
         for _ in 0..300 {
-            let mut scores = FieldScores::new(1, &[1.0; 20], 4).unwrap();
+            let mut scores = FieldScores::new(layout(1, &[1.0; 20]), 4).unwrap();
             for _ in 0..40 {
                 let (prediction, truth) = example(&mut lcg, 4, 20);
                 scores.add(&prediction, &truth).unwrap();
@@ -357,11 +377,13 @@ mod tests {
     #[test]
     fn parts_merge_and_units_scale() {
         let (fields, cells, members) = (2, 3 * BLOCK + 5, 3);
-        let new = || FieldScores::new(fields, &weights(cells), members).unwrap();
+        let layout = layout(fields, &weights(cells));
+        let new = || FieldScores::new(layout.clone(), members).unwrap();
         let mut lcg = Lcg(6);
         let examples: Vec<_> = (0..4).map(|_| example(&mut lcg, members, fields * cells)).collect();
+        let scaled = layout.clone().with_scales(vec![2.0, 1.0]).unwrap();
         let (mut all, mut here, mut there) =
-            (new(), new(), new().with_scales(vec![2.0, 1.0]).unwrap());
+            (new(), new(), FieldScores::new(scaled, members).unwrap());
         for (index, (prediction, truth)) in examples.iter().enumerate() {
             all.add(prediction, truth).unwrap();
             if index < 1 { &mut here } else { &mut there }.add(prediction, truth).unwrap();
@@ -392,7 +414,7 @@ mod tests {
         let (prediction, truth) = example(&mut Lcg(7), 4, 2 * 5000);
         let on = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            let mut scores = FieldScores::new(2, &weights(5000), 4).unwrap();
+            let mut scores = FieldScores::new(layout(2, &weights(5000)), 4).unwrap();
             pool.install(|| scores.add(&prediction, &truth)).unwrap();
             scores.statistics
         };
@@ -401,24 +423,25 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused_and_changes_nothing() {
-        let setting = |result: Result<FieldScores, MetricError>| result.unwrap_err().to_string();
+        let setting = |result: Result<FieldLayout, MetricError>| result.unwrap_err().to_string();
         assert_eq!(
-            setting(FieldScores::new(1, &[1.0, -1.0], 2)),
+            setting(FieldLayout::new(1, &[1.0, -1.0])),
             "weights of cells must be zero or positive, and not all zero, not -1"
         );
         assert_eq!(
-            setting(FieldScores::new(1, &[], 2)),
+            setting(FieldLayout::new(1, &[])),
             "weights of cells must be zero or positive, and not all zero, not 0 numbers that sum \
              to zero"
         );
         assert_eq!(
-            setting(FieldScores::new(1, &[1.0], 1)),
+            FieldScores::new(layout(1, &[1.0]), 1).unwrap_err().to_string(),
             "number of draws of a field must be at least 2, not 1"
         );
-        assert!(FieldScores::new(0, &[1.0], 2).is_err());
-        let new = || FieldScores::new(1, &[1.0; 3], 2).unwrap();
-        assert!(new().with_scales(vec![1.0, 2.0]).is_err());
-        assert!(new().with_scales(vec![0.0]).is_err());
+        assert!(FieldLayout::new(0, &[1.0]).is_err());
+        let three_cells = layout(1, &[1.0; 3]);
+        assert!(three_cells.clone().with_scales(vec![1.0, 2.0]).is_err());
+        assert!(three_cells.clone().with_scales(vec![0.0]).is_err());
+        let new = || FieldScores::new(three_cells.clone(), 2).unwrap();
 
         let mut scores = new();
         let fields = |values: Vec<f32>| Predictive::of_values(2, 1, values).unwrap();
