@@ -3,6 +3,7 @@
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod cifar10;
+pub mod era5;
 mod fetch;
 pub mod load;
 
@@ -24,5 +25,7 @@ pub enum Blame {
 /// What an error is about, if it is one of this crate.
 pub fn blame(error: &(dyn Error + 'static)) -> Option<Blame> {
     let of_load = error.downcast_ref().map(load::LoadError::blame);
-    of_load.or_else(|| error.downcast_ref().map(cifar10::Cifar10Error::blame))
+    let of_cifar10 = || error.downcast_ref().map(cifar10::Cifar10Error::blame);
+    let of_era5 = || error.downcast_ref().map(era5::Era5Error::blame);
+    of_load.or_else(of_cifar10).or_else(of_era5)
 }
