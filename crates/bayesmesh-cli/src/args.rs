@@ -139,9 +139,10 @@ pub struct Predict {
     /// The folder of a run
     pub run: PathBuf,
     /// For a forecast, a series in any format that `bayesmesh data check load` reads; for images, a
-    /// folder of CIFAR-10 whose test images are classified [default: that of the recipe]
+    /// folder of CIFAR-10 whose test images are classified; for weather, a store [default: that of
+    /// the recipe]
     pub input: Option<PathBuf>,
-    /// Where to write: a .csv, .npy or .parquet file
+    /// Where to write: a .csv, .npy or .parquet file; for weather, a .zarr store or .npy
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
     /// Draws of each prediction [default: those of the recipe]
@@ -150,6 +151,9 @@ pub struct Predict {
     /// Forecast not only after the end of the series but also every N steps within it
     #[arg(long, value_name = "N")]
     pub every: Option<usize>,
+    /// How many steps a forecast of weather goes on from itself [default: 1]
+    #[arg(long, value_name = "N")]
+    pub steps: Option<usize>,
     /// Write N joint sample paths of each forecast instead of its mean, deviation and quantiles
     #[arg(long, value_name = "N", conflicts_with = "quantiles")]
     pub paths: Option<usize>,

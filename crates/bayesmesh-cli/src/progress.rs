@@ -33,3 +33,42 @@ impl Drop for Counter {
         self.0.finish_and_clear();
     }
 }
+
+/// A bar for data that are read or generated, one after another; it is there only where that takes
+/// a while.
+pub struct Reading(Option<(&'static str, ProgressBar)>);
+
+impl Reading {
+    /// No bar yet.
+    pub fn new() -> Self {
+        Self(None)
+    }
+
+    /// So many of so many are done of what is under way.
+    pub fn show(&mut self, what: &'static str, done: usize, of: usize) {
+        let bar = match &self.0 {
+            Some((shown, bar)) if *shown == what => bar,
+            _ => {
+                self.clear();
+                let bar = ProgressBar::with_draw_target(Some(of as u64), target());
+                let style = "{bar:32} {pos}/{len} {msg}  {eta} left";
+                bar.set_style(ProgressStyle::with_template(style).expect("a valid template"));
+                bar.set_message(what);
+                &self.0.insert((what, bar)).1
+            }
+        };
+        bar.set_position(done as u64);
+    }
+
+    fn clear(&mut self) {
+        if let Some((_, bar)) = self.0.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}

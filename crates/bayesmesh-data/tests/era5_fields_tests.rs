@@ -274,7 +274,7 @@ fn forecasts_can_begin_at_times_without_a_target() {
     let store = weather(30);
     let config = FieldsConfig { history: 2, ..FieldsConfig::new(variables()) };
     let statistics = split(&store, &config).train.statistics().clone();
-    let all = Fields::origins(&store, &config, statistics, &mut silent).unwrap();
+    let all = Fields::origins(&store, &config, statistics, None, &mut silent).unwrap();
     assert_eq!(origins(&all), store.times()[1..]);
     assert!(all.truth(28, 1).unwrap().is_none());
     assert!(all.truth(0, 28).unwrap().is_some());

@@ -22,6 +22,9 @@ pub fn calibrate<U: UseCase, N: Network<Input = InputOf<U>> + 'static>(
     trainer: &mut CaseTrainer<U, N>,
 ) -> Result<()> {
     const LEAST: usize = Calibration::LEAST_EXAMPLES;
+    if !U::Task::CALIBRATES {
+        return Ok(());
+    }
     let (valid, config) = match case.valid() {
         Some(valid) if valid.len() >= LEAST => (valid, recipe.calibrate),
         // What was learned from is better known than it should be; still better than no noise.

@@ -1,4 +1,4 @@
-//! `bayesmesh data fetch | check | synth`: what the use cases have.
+//! `bayesmesh data fetch | check | synth | stats`: what the use cases have.
 
 use anyhow::Result;
 use clap::ArgMatches;

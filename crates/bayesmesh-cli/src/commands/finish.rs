@@ -94,8 +94,7 @@ pub fn finish<U: UseCase, N: Network<Input = InputOf<U>> + 'static>(
 
     let mut scores = assessment.scores().to_vec();
     scores.extend(U::extra_scores(&extras));
-    let test: Map<String, Value> =
-        scores.iter().map(|score| (score.name.clone(), json!(score.value))).collect();
+    let test = tree(&scores, |score| json!(score.value));
     let mut result = outcome::<U, N>(folder, trainer, &digest);
     result["test"] = test.clone().into();
     result["draws"] = json!(draws);
@@ -184,8 +183,21 @@ fn dependence(scores: &[Score]) -> (f64, &str) {
 
 /// Of each score its standard error over draws and that over examples, null where it is not known.
 fn standard_errors(scores: &[Score]) -> Value {
-    let errors = |score: &Score| json!({ "draws": score.se_draws, "examples": score.se_examples });
-    scores.iter().map(|score| (score.name.clone(), errors(score))).collect::<Map<_, _>>().into()
+    tree(scores, |score| json!({ "draws": score.se_draws, "examples": score.se_examples })).into()
+}
+
+/// Something of each score by its name, of which a slash goes one level down:
+/// `geopotential/500/rmse`.
+fn tree(scores: &[Score], of: impl Fn(&Score) -> Value) -> Map<String, Value> {
+    let mut root = Value::Object(Map::new());
+    for score in scores {
+        let place = score.name.split('/').fold(&mut root, |place, name| &mut place[name]);
+        *place = of(score);
+    }
+    match root {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
 }
 
 /// What ran where, for the report.

@@ -29,7 +29,7 @@ use crate::models::{Model, Shape};
 use crate::recipe::{Recipe, RecipeError, builtin_names, builtin_text, nearest};
 use crate::say;
 use crate::tasks::Task as _;
-use crate::use_cases::{CaseTrainer, InputOf, UseCase, Verb};
+use crate::use_cases::{AnyLoss, CaseTrainer, InputOf, UseCase, Verb};
 
 /// Does what the command line says.
 pub fn run(job: &Job, arguments: Arguments, found: &ArgMatches) -> Result<Value> {
@@ -105,7 +105,8 @@ where
         }
         Verb::Export(path, checkpoint, arguments) => {
             let place = Place::Threads;
-            let mut trainer = trainer::<U, M>(place, &recipe, Mesh::serial(), 1)?;
+            let loss = U::Task::loss(&recipe)?;
+            let mut trainer = trainer::<U, M>(place, &recipe, loss, Mesh::serial(), 1)?;
             trainer.restore(&checkpoint, &path)?;
             export::write(trainer.posterior().parameters(), &path, checkpoint.step, arguments)
         }
@@ -129,6 +130,7 @@ fn model<U: UseCase, M: Model>(recipe: &Recipe) -> Result<M> {
 fn trainer<U, M>(
     place: Place,
     recipe: &Recipe,
+    loss: AnyLoss<U>,
     mesh: Mesh,
     steps: usize,
 ) -> Result<CaseTrainer<U, M::Network>>
@@ -140,7 +142,7 @@ where
     let posterior = recipe.posterior()?.init(model.init(&Device::default()))?;
     let posterior = posterior.initialised(recipe.train.seed);
     let settings = recipe.settings(mesh, steps)?;
-    Ok(Trainer::at(place, posterior, U::Task::loss(recipe)?, settings)?)
+    Ok(Trainer::at(place, posterior, loss, settings)?)
 }
 
 fn show_recipe(name: Option<&str>) -> Result<Value> {

@@ -60,9 +60,15 @@ where
     let steps = course.steps();
     let model = model::<U, M>(recipe)?;
     memory::refuse_too_much(job, recipe, &model, mesh)?;
-    let mut trainer = trainer::<U, M>(job.place(), recipe, mesh, steps)?;
+    let mut trainer = trainer::<U, M>(job.place(), recipe, case.loss(recipe)?, mesh, steps)?;
     let data = case.train().checksum().unwrap_or_default();
     trainer = trainer.with_note(DATA, &data);
+    for (name, text) in case.notes() {
+        trainer = trainer.with_note(name, &text);
+    }
+    if let Some(layout) = case.task().layout() {
+        trainer = trainer.with_fields(layout);
+    }
     // What does not go together is refused before anything is written.
     trainer.plan(case.train(), case.valid(), recipe.length)?;
 

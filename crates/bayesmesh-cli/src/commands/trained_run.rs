@@ -1,5 +1,6 @@
 //! A run that has been trained.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -31,8 +32,8 @@ pub struct TrainedRun<'a, U: UseCase, N: Network> {
     pub recipe: Recipe,
     /// Its last checkpoint.
     pub trainer: CaseTrainer<U, N>,
-    /// The checksum of what it was trained on, as far as the first process knows it.
-    data: Option<String>,
+    /// What its checkpoint says beside its numbers, as far as the first process knows it.
+    notes: BTreeMap<String, String>,
 }
 
 impl<'a, U: UseCase, N: Network<Input = InputOf<U>> + 'static> TrainedRun<'a, U, N> {
@@ -46,15 +47,16 @@ impl<'a, U: UseCase, N: Network<Input = InputOf<U>> + 'static> TrainedRun<'a, U,
         job.agree(&recipe.keys())?;
         let mesh = job.mesh(ranks, &recipe)?;
         job.warn_of_crowding(mesh)?;
-        let mut trainer = trainer::<U, M>(job.place(), &recipe, mesh, 1)?;
-        let mut data = None;
+        let loss = U::Task::loss(&recipe)?;
+        let mut trainer = trainer::<U, M>(job.place(), &recipe, loss, mesh, 1)?;
+        let mut notes = BTreeMap::new();
         let found = restore_latest(job, &folder.checkpoints(), &mut trainer, |checkpoint| {
-            data = checkpoint.metadata.get(DATA).cloned();
+            notes.clone_from(&checkpoint.metadata);
             Ok(())
         })?;
         found.ok_or_else(|| no_checkpoint(&folder))?;
         job.pass_on_warnings()?;
-        Ok(Self { job, folder, recipe, trainer, data })
+        Ok(Self { job, folder, recipe, trainer, notes })
     }
 }
 
@@ -98,6 +100,12 @@ impl<U: UseCase, N: Network> TrainedRun<'_, U, N> {
         }
     }
 
+    /// What its checkpoint says under a name; nothing where it does not. Collective.
+    pub fn note(&self, name: &str) -> Result<Option<String>> {
+        let text = self.job.first(|| Ok(self.notes.get(name).cloned().unwrap_or_default()))?;
+        Ok((!text.is_empty()).then_some(text))
+    }
+
     /// Calibrates it for this time where its checkpoint is not.
     pub fn calibrate(&mut self, case: &U) -> Result<()>
     where
@@ -109,7 +117,7 @@ impl<U: UseCase, N: Network> TrainedRun<'_, U, N> {
     /// Refuses data of other training examples: what they were normalised by would be another.
     pub fn refuse_other_data(&self, case: &U) -> Result<()> {
         let data = case.train().checksum().unwrap_or_default();
-        refuse_other_data(self.folder.path(), self.data.as_ref(), &data)
+        refuse_other_data(self.folder.path(), self.notes.get(DATA), &data)
     }
 }
 

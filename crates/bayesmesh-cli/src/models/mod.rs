@@ -1,7 +1,9 @@
 //! The networks that recipes can name: the library's own configurations, and what the program needs
 //! to know of each.
 
+mod globe_cnn;
 mod mlp;
+mod swin;
 mod vit;
 
 use anyhow::Result;
@@ -75,7 +77,16 @@ impl ModelEntry {
             name: M::KIND,
             noun: M::NOUN,
             kind: || Kind::of::<M>(M::KIND),
-            conflicts: |recipe| Ok(recipe.section::<M>("model")?.conflicts(recipe)),
+            conflicts: |recipe| {
+                let model = recipe.section::<M>("model")?;
+                // Data of another use case, which is refused for that, have no shape for it.
+                let data = recipe.section::<U::Settings>("data");
+                let model = match data {
+                    Ok(data) => model.shaped(&U::shape(&data)),
+                    Err(_) => model,
+                };
+                Ok(model.conflicts(recipe))
+            },
             run: commands::run_with::<U, M>,
         }
     }

@@ -19,6 +19,9 @@ pub(super) const BUILTIN: &[(&str, &str)] = builtin![
     "cifar10-vit",
     "cifar10-vit-quick",
     "cifar10-vit-reference",
+    "era5-demo",
+    "era5-swin",
+    "gfs-wind",
 ];
 
 /// The names of the recipes that come with the program.

@@ -261,6 +261,10 @@ fn section<T: DeserializeOwned>(table: &toml::Table, name: &str) -> Result<T, to
 }
 
 fn absolute(path: &str) -> PathBuf {
+    // An address is no path of this machine.
+    if path.contains("://") {
+        return path.into();
+    }
     let home = path
         .strip_prefix('~')
         .filter(|rest| rest.is_empty() || rest.starts_with(std::path::is_separator));

@@ -3,6 +3,7 @@
 
 pub mod classification;
 pub mod curves;
+pub mod fields;
 pub mod regression;
 
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use anyhow::Result;
 use bayesmesh::Network;
 use bayesmesh::data::Target;
 use bayesmesh::loss::Loss;
-use bayesmesh::metrics::Score;
+use bayesmesh::metrics::{FieldLayout, Score};
 use bayesmesh_report::{KeyFigure, Report, Section};
 use bayesmesh_schema::Kind;
 use serde_json::{Map, Value};
@@ -59,6 +60,8 @@ pub trait Task: Sized + 'static {
     const INFO: &'static TaskInfo;
     /// The smallest number of draws for which a prediction can be scored.
     const LEAST_DRAWS: usize;
+    /// Whether predictions can be calibrated, output by output.
+    const CALIBRATES: bool = true;
     /// Targets of a batch.
     type Target: Target;
     /// What a trained network came to on the test data.
@@ -66,6 +69,11 @@ pub trait Task: Sized + 'static {
 
     /// The loss of a recipe.
     fn loss(recipe: &Recipe) -> Result<Arc<dyn Loss<Target = Self::Target>>>;
+
+    /// How the outputs are divided into fields, where they are.
+    fn layout(&self) -> Option<FieldLayout> {
+        None
+    }
 
     /// The scores on validation data that are kept.
     fn validation(&self, loss: &dyn Loss<Target = Self::Target>) -> Validation;

@@ -1,4 +1,4 @@
-//! `bayesmesh data fetch | check | synth`, as use cases say it.
+//! `bayesmesh data fetch | check | synth | stats`, as use cases say it.
 
 use anyhow::Result;
 use clap::{ArgMatches, Args, Command};
@@ -15,14 +15,17 @@ pub enum DataVerb {
     Check,
     /// Generate it.
     Synth,
+    /// Compute what it is normalised by.
+    Stats,
 }
 
 impl DataVerb {
     /// All of them, with what they are called and what they do.
-    pub(crate) const ALL: [(Self, &'static str, &'static str); 3] = [
+    pub(crate) const ALL: [(Self, &'static str, &'static str); 4] = [
         (Self::Fetch, "fetch", "Download data, or take it from a file, and check it"),
         (Self::Check, "check", "Check data and say what is in it"),
         (Self::Synth, "synth", "Generate data"),
+        (Self::Stats, "stats", "Compute what data are normalised by"),
     ];
 }
 

@@ -8,6 +8,7 @@
 mod cifar10;
 mod data_command;
 mod entry;
+mod era5;
 mod load;
 
 pub use data_command::{DataCommand, DataVerb};
@@ -34,7 +35,8 @@ use crate::run::MetricsTable;
 use crate::tasks::{AssessmentOf, TargetOf, Task};
 
 /// The use cases of the program.
-pub const BUILTIN: &[&dyn Entry] = &[entry::<load::Load>(), entry::<cifar10::Cifar10>()];
+pub const BUILTIN: &[&dyn Entry] =
+    &[entry::<load::Load>(), entry::<cifar10::Cifar10>(), entry::<era5::Era5>()];
 
 /// What networks of a use case take.
 pub type InputOf<U> = <<U as UseCase>::Data as Dataset>::Input;
@@ -97,6 +99,16 @@ pub trait UseCase: Sized + 'static {
 
     /// The task, with what it needs to know of the data.
     fn task(&self) -> Self::Task;
+
+    /// The loss of a recipe for these data. By default that of its task.
+    fn loss(&self, recipe: &Recipe) -> Result<AnyLoss<Self>> {
+        Self::Task::loss(recipe)
+    }
+
+    /// What checkpoints must say of the data so that predictions can be made without them, by name.
+    fn notes(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
 
     /// What is trained on.
     fn train(&self) -> &Self::Data;

@@ -7,6 +7,9 @@ use super::store::Store;
 /// The arrays that have them, as WeatherBench2 calls them.
 pub(super) const NAMES: [&str; 3] = ["land_sea_mask", "soil_type", "geopotential_at_surface"];
 
+/// How many of them there are.
+pub const MASKS: usize = NAMES.len();
+
 /// The constant fields of a store.
 #[derive(Debug)]
 pub(super) struct Masks {

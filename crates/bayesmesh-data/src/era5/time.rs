@@ -10,7 +10,7 @@ use super::error::Era5Error;
 pub(super) const DAY: i64 = 86_400;
 
 /// `2026-04-08T00:00:00Z`; the bare number for times that no calendar has.
-pub(super) fn utc(seconds: i64) -> String {
+pub fn utc(seconds: i64) -> String {
     Timestamp::from_second(seconds).map_or_else(|_| format!("{seconds} s"), |time| time.to_string())
 }
 

@@ -45,15 +45,28 @@ impl Spread {
     }
 }
 
+/// The numbers of a tree of scores with their names, of which a slash goes one level down.
+fn leaves(name: &str, tree: &Value) -> Vec<(String, f64)> {
+    match tree {
+        Value::Object(map) => {
+            let within = |inner: &String| match name {
+                "" => inner.clone(),
+                _ => format!("{name}/{inner}"),
+            };
+            map.iter().flat_map(|(inner, tree)| leaves(&within(inner), tree)).collect()
+        }
+        number => vec![(name.to_owned(), number.as_f64().unwrap_or(f64::NAN))],
+    }
+}
+
 impl Summary {
     /// Of the runs of each variant.
     pub fn new(plan: &Plan, finished: &[Vec<VariantRun>]) -> Self {
         let scores = finished.iter().map(|runs| {
             let mut scores: BTreeMap<String, Vec<f64>> = BTreeMap::new();
             for run in runs {
-                for (name, value) in run.result["test"].as_object().into_iter().flatten() {
-                    let value = value.as_f64().unwrap_or(f64::NAN);
-                    scores.entry(name.clone()).or_default().push(value);
+                for (name, value) in leaves("", &run.result["test"]) {
+                    scores.entry(name).or_default().push(value);
                 }
             }
             scores

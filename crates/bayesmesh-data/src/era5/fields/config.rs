@@ -27,6 +27,12 @@ pub struct FieldsConfig {
     /// Whether land, soil type and topography are channels; the store must have them as
     /// `land_sea_mask`, `soil_type` and `geopotential_at_surface`.
     pub masks: bool,
+    /// Whether what is usual at the hour of the origin and at that of the target, as the training
+    /// part has it, are channels.
+    pub climatology: bool,
+    /// Whether the features know the day of the year. A record of a few weeks cannot tell seasons
+    /// apart, and the day would be a clock that all later days are beyond.
+    pub season: bool,
     /// What is done about values that are not numbers.
     pub missing: Missing,
     /// Whether the training part turns the globe at random.
@@ -44,6 +50,8 @@ impl FieldsConfig {
             lead: 6 * 3600,
             stride: 0,
             masks: false,
+            climatology: false,
+            season: true,
             missing: Missing::Refuse,
             turn: false,
             memory: 2 << 30,

@@ -12,8 +12,9 @@ use bayesmesh::{Dataset, Error};
 use bayesmesh_kernels::stream::Stream;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
-use self::features::{FEATURES, Features};
+use self::features::Features;
 use self::source::Source;
+use super::climatology::Climatology;
 use super::error::Era5Error;
 use super::grid::Grid;
 use super::masks::Masks;
@@ -23,6 +24,7 @@ use super::store::Store;
 use super::variable::Variable;
 
 pub use self::config::{FieldsConfig, Missing, Split};
+pub use self::features::FEATURES;
 
 /// Training, validation and test.
 #[derive(Clone, Debug)]
@@ -39,8 +41,8 @@ pub struct Parts {
 ///
 /// An input is `[rows, channels, latitudes, longitudes]` and, for each row, by how many columns the
 /// globe is turned before the network sees it. Channels are the V variables at the origin t, those
-/// at t − lead, t − 2·lead … (`history` states in all), the masks land, soil type and topography if
-/// they are wanted, and four features: sin and cos of 2π·hour/24 + longitude, and sin(latitude)
+/// at t − lead, t − 2·lead … (`history` states in all), what is usual at t and at t + lead and the
+/// masks land, soil type and topography if they are wanted, and four features: sin and cos of 2π·hour/24 + longitude, and sin(latitude)
 /// times sin and cos of 2π·day/365.25. A target is `[rows, V·latitudes·longitudes]`, the variables
 /// at t + lead. Values are normalised by [`Statistics`]; land is as it is, the other masks have mean
 /// 0 and deviation 1. Cheap to clone.
@@ -59,6 +61,8 @@ struct All {
     source: Source,
     masks: Masks,
     features: Features,
+    /// Where it is in the channels; set once the training part is known.
+    climatology: OnceLock<Climatology>,
 }
 
 impl Fields {
@@ -96,23 +100,31 @@ impl Fields {
                 }),
             }
         };
-        Ok(Parts {
-            train: part(0, "training", config.turn)?,
-            valid: part(1, "validation", false)?,
-            test: part(2, "test", false)?,
-        })
+        let train = part(0, "training", config.turn)?;
+        if config.climatology {
+            let climatology = Climatology::of(&train, progress)?;
+            all.climatology.get_or_init(|| climatology);
+        }
+        Ok(Parts { train, valid: part(1, "validation", false)?, test: part(2, "test", false)? })
     }
 
     /// Every time that has the history of an input as an origin, whether its target is in the store
-    /// or not: to forecast from. [`batch`](Dataset::batch) refuses rows that have no target.
+    /// or not: to forecast from. [`batch`](Dataset::batch) refuses rows that have no target. Where
+    /// the climatology of a training part is in the channels, `climatology` is that.
     pub fn origins(
         store: &Store,
         config: &FieldsConfig,
         statistics: Statistics,
+        climatology: Option<Climatology>,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Self, Era5Error> {
         let range = 0..store.times().len();
         let all = All::new(store, config, range.clone(), 0..0, Some(statistics), progress)?;
+        if config.climatology {
+            let missing = "a climatology in the channels is that of the training part; give it";
+            let climatology = climatology.ok_or_else(|| Era5Error::Setting(missing.to_owned()))?;
+            all.climatology.get_or_init(|| climatology);
+        }
         let part = Self::of(&Arc::new(all), range, false, false);
         match part.origins.is_empty() {
             false => Ok(part),
@@ -181,7 +193,9 @@ impl Fields {
 
     /// Channels of an input.
     pub fn channels(&self) -> usize {
-        let states = self.variables().len() * self.config().history;
+        let config = self.config();
+        let usual = if config.climatology { 2 } else { 0 };
+        let states = self.variables().len() * (config.history + usual);
         states + self.all.masks.channels.len() / self.grid().points() + FEATURES
     }
 
@@ -250,6 +264,13 @@ impl Fields {
         }
     }
 
+    /// Whether the truth so many leads after the origin of an example is in the store, as far as is
+    /// known without reading it.
+    pub fn has_truth(&self, row: usize, leads: usize) -> bool {
+        let place = self.origins[row] + leads * self.all.source.lead();
+        self.all.source.bad.get(place).is_some_and(|&bad| !bad)
+    }
+
     /// The channels of an input, `[channel, latitude, longitude]`, of states that are given, newest
     /// first, as at this time: for forecasts that go on from forecasts.
     ///
@@ -269,6 +290,10 @@ impl Fields {
 
     /// Appends all channels that are no states.
     fn append_rest(&self, time: i64, out: &mut Vec<f32>) {
+        if let Some(climatology) = self.all.climatology.get() {
+            out.extend_from_slice(climatology.at(time));
+            out.extend_from_slice(climatology.at(time + self.config().lead));
+        }
         out.extend_from_slice(&self.all.masks.channels);
         self.all.features.append(time, out);
     }
@@ -341,7 +366,8 @@ impl All {
         // What can be refused quickly comes first.
         let masks = Masks::read(store, config.masks)?;
         let source = Source::new(store, config, range, training, statistics, progress)?;
-        Ok(Self { source, masks, features: Features::new(store.grid()) })
+        let features = Features::new(store.grid(), config.season);
+        Ok(Self { source, masks, features, climatology: OnceLock::new() })
     }
 }
 
