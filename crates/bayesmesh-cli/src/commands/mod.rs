@@ -106,8 +106,9 @@ where
         Verb::Export(path, checkpoint, arguments) => {
             let place = Place::Threads;
             let mut trainer = trainer::<U, M>(place, &recipe, Mesh::serial(), 1)?;
-            trainer.restore(&checkpoint, &path)?;
-            export::write(trainer.posterior().parameters(), &path, checkpoint.step, arguments)
+            let step = checkpoint.step;
+            trainer.restore_from_first(Some(checkpoint), &path)?;
+            export::write(trainer.posterior().parameters(), &path, step, arguments)
         }
     }
 }
