@@ -9,8 +9,9 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bayesmesh::Settings;
 use bayesmesh::comm::Communicator;
+use bayesmesh::trainer::Memory;
+use bayesmesh::{Reduce, Settings};
 
 /// Runs a benchmark on threads of this process or, built with the feature `mpi` and started by
 /// `mpirun`, as one rank of the job: then with the world that connects them.
@@ -28,8 +29,8 @@ pub fn run(
     body(None)
 }
 
-/// Settings with changes such as `threads=1`, `overlap=false`, `share_loading=false` or
-/// `load_delay_ms=0.5`.
+/// Settings with changes such as `threads=1`, `overlap=false`, `memory=retain`,
+/// `reduce=reproducible`, `share_loading=false` or `load_delay_ms=0.5`.
 pub fn changed(mut settings: Settings, changes: &[String]) -> Result<Settings, Box<dyn Error>> {
     for change in changes {
         let (key, value) = change.split_once('=').ok_or("changes are KEY=VALUE")?;
@@ -38,6 +39,20 @@ pub fn changed(mut settings: Settings, changes: &[String]) -> Result<Settings, B
             "overlap" => settings.overlap = value.parse()?,
             "share_loading" => settings.share_loading = value.parse()?,
             "shard_optimizer" => settings.shard_optimizer = value.parse()?,
+            "reduce" => {
+                settings.reduce = match value {
+                    "fast" => Reduce::Fast,
+                    "reproducible" => Reduce::Reproducible,
+                    _ => return Err(format!("no sum is {value}").into()),
+                }
+            }
+            "memory" => {
+                settings.memory = match value {
+                    "retain" => Memory::Retain,
+                    "recompute" => Memory::Recompute,
+                    _ => return Err(format!("no memory is {value}").into()),
+                }
+            }
             "load_delay_ms" => {
                 settings.load_delay = Duration::try_from_secs_f64(value.parse::<f64>()? / 1e3)?;
             }

@@ -48,8 +48,10 @@ pub struct BucketReducer {
     /// Values of a bucket before it is sent.
     capacity: usize,
     filling: Bucket,
-    /// Buckets sent since the last wait.
+    /// Buckets sent and not yet taken back.
     sent: usize,
+    /// What those took that were taken back since the last wait.
+    time: ReducerTime,
     /// Memory of buckets that came back.
     spare: Vec<Bucket>,
     /// Why nothing can be summed any more.
@@ -80,6 +82,10 @@ enum Worker {
 }
 
 impl BucketReducer {
+    /// The most bytes that [`exchange`](Self::exchange) leaves on their way: enough that a rank
+    /// that is ahead seldom waits, and little against the memory of a network for which it matters.
+    pub const MOST_ON_THE_WAY: usize = 64 << 20;
+
     /// Starts the thread, with a duplicate of `comm`: the caller goes on using `comm` as it likes.
     /// Collective. A bucket is sent when it has `bucket_bytes`.
     pub fn start(
@@ -102,6 +108,7 @@ impl BucketReducer {
             capacity,
             filling: Bucket::default(),
             sent: 0,
+            time: ReducerTime::default(),
             spare: Vec::new(),
             failed: None,
         })
@@ -123,6 +130,33 @@ impl BucketReducer {
         }
     }
 
+    /// Hands in a range of `vector` as [`submit`](Self::submit) does, and puts sums that are there
+    /// by now in their places. Where [so much](Self::MOST_ON_THE_WAY) is on its way it waits for the
+    /// first ones, so that there is never a second copy of a long vector. An error is that of the
+    /// next wait.
+    ///
+    /// # Panics
+    ///
+    /// If the range or a piece handed in before lies outside `vector`.
+    pub fn exchange(&mut self, vector: &mut [f32], range: Range<usize>) {
+        let most = (Self::MOST_ON_THE_WAY / size_of::<f32>() / self.capacity).max(1);
+        for start in range.clone().step_by(self.capacity) {
+            let piece = start..range.end.min(start + self.capacity);
+            self.submit(piece.start, &vector[piece]);
+            while self.failed.is_none() && self.sent > 0 {
+                let reduced = if self.sent > most {
+                    self.next()
+                } else if let Some(reduced) = self.worker.next_if_there() {
+                    reduced
+                } else {
+                    break;
+                };
+                // The next wait tells.
+                let _ = self.take_back(reduced, vector);
+            }
+        }
+    }
+
     /// Waits until everything handed in since the last wait is summed, and puts the sums in their
     /// places in `vector`. After an error nothing can be summed any more.
     ///
@@ -136,24 +170,38 @@ impl BucketReducer {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
-        let mut time = ReducerTime { buckets: self.sent, ..ReducerTime::default() };
-        for _ in 0..std::mem::take(&mut self.sent) {
-            let start = Instant::now();
-            let (reduced, spent) = self.worker.next();
-            time.exposed += start.elapsed();
-            time.communication += spent;
-            match reduced {
-                Ok(mut bucket) => {
-                    bucket.empty_into(vector);
-                    self.spare.push(bucket);
-                }
-                Err(error) => {
-                    self.failed = Some(error.clone());
-                    return Err(error);
-                }
+        while self.sent > 0 {
+            let reduced = self.next();
+            self.take_back(reduced, vector)?;
+        }
+        Ok(std::mem::take(&mut self.time))
+    }
+
+    /// Waits for the next bucket.
+    fn next(&mut self) -> Reduced {
+        let start = Instant::now();
+        let reduced = self.worker.next();
+        self.time.exposed += start.elapsed();
+        reduced
+    }
+
+    /// Puts the sums of a bucket in their places.
+    fn take_back(&mut self, reduced: Reduced, vector: &mut [f32]) -> Result<(), CommError> {
+        let (reduced, spent) = reduced;
+        self.sent -= 1;
+        self.time.buckets += 1;
+        self.time.communication += spent;
+        match reduced {
+            Ok(mut bucket) => {
+                bucket.empty_into(vector);
+                self.spare.push(bucket);
+                Ok(())
+            }
+            Err(error) => {
+                self.failed = Some(error.clone());
+                Err(error)
             }
         }
-        Ok(time)
     }
 
     fn send(&mut self) {
@@ -216,6 +264,14 @@ impl Worker {
             Worker::Gone => gone("the reducer was dropped"),
         }
     }
+
+    /// The next bucket if it is summed already.
+    fn next_if_there(&mut self) -> Option<Reduced> {
+        match self {
+            Worker::Thread { sums, .. } => sums.try_recv().ok(),
+            Worker::Caller { .. } | Worker::Gone => None,
+        }
+    }
 }
 
 impl Bucket {
@@ -234,5 +290,32 @@ impl Bucket {
             from += length;
         }
         self.values.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::threads;
+
+    #[test]
+    fn a_vector_of_any_length_has_no_second_copy_on_its_way() {
+        const BUCKET: usize = 1 << 20;
+        const LENGTH: usize = 5 * (BucketReducer::MOST_ON_THE_WAY / 4);
+        let buckets = threads::run(2, |comm| -> Result<_, CommError> {
+            let mut reducer = BucketReducer::start(comm, BUCKET, Reduce::Fast)?;
+            let mut vector = vec![1.0 + comm.rank() as f32; LENGTH];
+            // The last layers first, in pieces that do not fill buckets.
+            for end in (1..=LENGTH).rev().step_by(1_000_003) {
+                reducer.exchange(&mut vector, end.saturating_sub(1_000_003)..end);
+            }
+            let time = reducer.wait(&mut vector)?;
+            assert!(vector.iter().all(|&sum| sum == 3.0));
+            assert_eq!(time.buckets, (4 * LENGTH).div_ceil(BUCKET));
+            Ok(reducer.spare.len())
+        });
+        for buckets in buckets.unwrap() {
+            assert!(buckets <= BucketReducer::MOST_ON_THE_WAY / BUCKET + 2, "{buckets} buckets");
+        }
     }
 }

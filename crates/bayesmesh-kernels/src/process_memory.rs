@@ -20,6 +20,17 @@ pub fn keep_freed() {
     }
 }
 
+/// Gives memory that is free now back to the system, where the allocator is that of glibc;
+/// elsewhere this does nothing. For the time between two different things: what one thread has
+/// freed, e.g. a checkpoint that was read, another cannot use.
+pub fn give_back_freed() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: malloc_trim locks what it changes, and may be called at any time.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// The most memory that this process has held so far, in bytes, where the system says so.
 pub fn peak_bytes() -> Option<u64> {
     let unit = if cfg!(target_os = "macos") { 1 } else { 1024 };

@@ -1,65 +1,157 @@
 //! How much memory a run will take.
 
+use anyhow::Result;
 use bayesmesh::Mesh;
-use bayesmesh::trainer::Memory;
+use bayesmesh::loss::{Combine, Loss as _};
+use bayesmesh::trainer::{Footprint, Memory, Settings, Sizes};
 
+use super::shape;
 use crate::exit::Usage;
 use crate::job::Job;
 use crate::models::Model;
 use crate::recipe::Recipe;
 use crate::say;
+use crate::tasks::Task as _;
+use crate::use_cases::UseCase;
 
-/// What one rank will hold, in bytes, beside the program and the data: trainable numbers with
-/// gradients, optimiser state and the copies of a step, and the activations of the draws that are
-/// kept at once.
-pub fn predicted_per_rank(recipe: &Recipe, numbers: u64, activations: u64, mesh: Mesh) -> u64 {
-    // Values, their tensors, sum over draws, sum over ranks.
-    const COPIES: u64 = 4;
-    // Gradient and value tensors of the optimiser, two moments and two temporaries of its step.
-    const OPTIMIZER_COPIES: u64 = 6;
-    let train = &recipe.train;
-    let parts = if train.shard_optimizer { mesh.size() as u64 } else { 1 };
-    let draws = match train.memory {
-        Memory::Retain => train.samples.div_ceil(mesh.samples_size()) as u64,
-        Memory::Recompute => 1,
-    };
-    let rows = train.batch.div_ceil(mesh.data_size()) as u64;
-    let optimizer = numbers.saturating_mul(OPTIMIZER_COPIES).div_ceil(parts);
-    let copies = numbers.saturating_mul(COPIES).saturating_add(optimizer);
-    let held = draws.saturating_mul(rows).saturating_mul(activations);
-    copies.saturating_add(held).saturating_mul(4)
+/// What has to be known of a run to tell how much memory it takes.
+pub struct Needs {
+    settings: Settings,
+    combine: Combine,
+    sizes: Sizes,
 }
 
-/// Refuses a network that the memory of this machine does not hold, before anything of it is made.
-/// Collective.
-pub fn refuse_too_much(
-    job: &Job,
-    recipe: &Recipe,
-    model: &impl Model,
-    mesh: Mesh,
-) -> anyhow::Result<()> {
-    let ranks = job.ranks_here(mesh)? as u64;
-    let Some(there) = bayesmesh::process_memory::available_bytes() else {
-        return Ok(());
-    };
-    let weights = model.weights();
-    let numbers = weights.saturating_mul(recipe.posterior()?.numbers_per_weight());
-    let rank = predicted_per_rank(recipe, numbers, model.activations(), mesh);
-    let needed = rank.saturating_mul(ranks);
-    if needed <= there {
-        return Ok(());
+impl Needs {
+    /// Of a run with this network, before anything of it is made.
+    pub fn of<U: UseCase>(
+        recipe: &Recipe,
+        model: &impl Model,
+        mesh: Mesh,
+        steps: usize,
+    ) -> Result<Self> {
+        let (shape, loss) = (shape::<U>(recipe)?, U::Task::loss(recipe)?);
+        let (weights, outputs) = (model.weights(), shape.outputs as u64);
+        let inputs = shape.inputs.iter().map(|&extent| extent as u64).product::<u64>();
+        let sizes = Sizes {
+            weights,
+            numbers: weights.saturating_mul(recipe.posterior()?.numbers_per_weight()),
+            activations: model.activations(),
+            example: inputs.saturating_add(outputs),
+            outputs: outputs.saturating_mul(loss.reading().outputs_per_target() as u64),
+        };
+        Ok(Self { settings: recipe.settings(mesh, steps)?, combine: loss.combine(), sizes })
     }
-    Err(Usage(format!(
-        "this run needs about {} of memory, and {} are free: {weights} weights and {numbers} \
-         trainable numbers on {ranks} rank{} here. Use a smaller `[model]` or `train.batch`{}, or \
-         fewer ranks",
-        say::bytes(needed),
-        say::bytes(there),
-        if ranks == 1 { "" } else { "s" },
-        match recipe.train.memory {
-            Memory::Retain => ", `train.memory = \"recompute\"`",
-            Memory::Recompute => "",
+
+    /// What one rank will hold at most, beside the program and the data.
+    pub fn of_rank(&self) -> Footprint {
+        Footprint::of(&self.settings, self.combine, &self.sizes)
+    }
+
+    /// What so many ranks will hold, in bytes.
+    fn of_ranks(&self, ranks: u64) -> u64 {
+        self.of_rank().total().saturating_mul(ranks)
+    }
+
+    /// Refuses a run that the memory of this machine does not hold, with what would make it fit.
+    /// Collective.
+    pub fn refuse_too_much(&self, job: &Job) -> Result<()> {
+        let ranks = job.ranks_here(self.settings.mesh)? as u64;
+        let Some(there) = bayesmesh::process_memory::available_bytes() else {
+            return Ok(());
+        };
+        let needed = self.of_ranks(ranks);
+        if needed <= there {
+            return Ok(());
         }
-    ))
-    .into())
+        let Sizes { weights, numbers, .. } = self.sizes;
+        let ranks_here = if ranks == 1 { "1 rank".to_owned() } else { format!("{ranks} ranks") };
+        Err(Usage(format!(
+            "this run needs about {} of memory, and {} are free: {weights} weights and {numbers} \
+             trainable numbers on {ranks_here} here. {}",
+            say::bytes(needed),
+            say::bytes(there),
+            self.remedy(ranks, there, job.is_launched())
+        ))
+        .into())
+    }
+
+    /// What makes a run fit, in words: one thing, if one is enough, else all that help.
+    fn remedy(&self, ranks: u64, there: u64, launched: bool) -> String {
+        let Settings { memory, shard_optimizer, mesh, .. } = self.settings;
+        let with = |settings: Settings| Self { settings, ..*self };
+        let mut changes: Vec<(&str, Self, u64)> = Vec::new();
+        let mut all = self.settings.clone();
+        if memory == Memory::Retain && self.combine != Combine::Mean {
+            all.memory = Memory::Recompute;
+            let settings = Settings { memory: Memory::Recompute, ..self.settings.clone() };
+            changes.push(("`train.memory = \"recompute\"`", with(settings), ranks));
+        }
+        if !shard_optimizer && mesh.size() > 1 {
+            all.shard_optimizer = true;
+            let settings = Settings { shard_optimizer: true, ..self.settings.clone() };
+            changes.push(("`train.shard_optimizer = true`", with(settings), ranks));
+        }
+        if !launched && ranks > 1 {
+            let settings = Settings { mesh: Mesh::serial(), ..self.settings.clone() };
+            changes.push(("`--ranks 1`", with(settings), 1));
+        }
+        let fits = |needs: &Self, ranks: u64| needs.of_ranks(ranks) <= there;
+        let enough = changes.iter().filter(|(_, needs, ranks)| fits(needs, *ranks));
+        let enough: Vec<String> = enough
+            .map(|(words, needs, ranks)| {
+                format!("{words} (about {})", say::bytes(needs.of_ranks(*ranks)))
+            })
+            .collect();
+        let together: Vec<&str> = changes
+            .iter()
+            .map(|(words, ..)| *words)
+            .filter(|words| !words.starts_with("`--"))
+            .collect();
+        if !enough.is_empty() {
+            format!("Any of these makes it fit: {}", enough.join(", "))
+        } else if together.len() > 1 && fits(&with(all), ranks) {
+            format!("Together these make it fit: {}", together.join(", "))
+        } else {
+            "Use a smaller `[model]` or `train.batch`, or fewer ranks on this machine".to_owned()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn needs(settings: Settings) -> Needs {
+        let sizes = Sizes {
+            weights: 100_000_000,
+            numbers: 200_000_000,
+            activations: 300_000_000,
+            ..Sizes::default()
+        };
+        Needs { settings, combine: Combine::Moments, sizes }
+    }
+
+    #[test]
+    fn what_makes_a_run_fit_is_told() {
+        let settings = Settings {
+            samples: 8,
+            batch: 1,
+            memory: Memory::Retain,
+            mesh: Mesh::samples(2).unwrap(),
+            ..Settings::default()
+        };
+        let told = |settings: &Settings, gigabytes: u64| {
+            needs(settings.clone()).remedy(2, gigabytes * 1_000_000_000, false)
+        };
+        let words = told(&settings, 13);
+        assert!(words.starts_with("Any of these makes it fit: `train.memory"), "{words}");
+        let words = told(&settings, 10);
+        assert!(words.starts_with("Together these make it fit: "), "{words}");
+        assert!(words.contains("recompute") && words.contains("shard_optimizer"), "{words}");
+        let frugal =
+            Settings { memory: Memory::Recompute, shard_optimizer: true, ..settings.clone() };
+        let words = told(&frugal, 8);
+        assert!(words.contains("`--ranks 1` (about 5."), "{words}");
+        assert!(told(&settings, 1).starts_with("Use a smaller"));
+    }
 }

@@ -107,8 +107,9 @@ where
             let place = Place::Threads;
             let loss = U::Task::loss(&recipe)?;
             let mut trainer = trainer::<U, M>(place, &recipe, loss, Mesh::serial(), 1)?;
-            trainer.restore(&checkpoint, &path)?;
-            export::write(trainer.posterior().parameters(), &path, checkpoint.step, arguments)
+            let step = checkpoint.step;
+            trainer.restore_from_first(Some(checkpoint), &path)?;
+            export::write(trainer.posterior().parameters(), &path, step, arguments)
         }
     }
 }

@@ -7,15 +7,16 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use bayesmesh::checkpoint::{Checkpoint, Store};
-use bayesmesh::trainer::{Callback, Course, EpochReport, Flow, Progress, StepReport};
+use bayesmesh::trainer::{Callback, Course, EpochReport, Flow, Footprint, Progress, StepReport};
 use bayesmesh::{Dataset, Mesh, Network, Posterior};
 use serde_json::Value;
 
 use super::calibrate::calibrate;
 use super::finish::{Training, finish};
+use super::memory::Needs;
 use super::record::{Recorder, Recording};
 use super::trained_run::{self, DATA};
-use super::{memory, model, read_recipe, run_folder, trainer};
+use super::{model, read_recipe, run_folder, trainer};
 use crate::args::{self, Draws};
 use crate::exit::{self, Interrupted, Usage};
 use crate::job::Job;
@@ -59,7 +60,8 @@ where
     let course = Course::new(recipe.length, case.train().len(), recipe.train.batch)?;
     let steps = course.steps();
     let model = model::<U, M>(recipe)?;
-    memory::refuse_too_much(job, recipe, &model, mesh)?;
+    let needs = Needs::of::<U>(recipe, &model, mesh, steps)?;
+    needs.refuse_too_much(job)?;
     let mut trainer = trainer::<U, M>(job.place(), recipe, case.loss(recipe)?, mesh, steps)?;
     let data = case.train().checksum().unwrap_or_default();
     trainer = trainer.with_note(DATA, &data);
@@ -102,7 +104,7 @@ where
     if let Some(folder) = &folder {
         folder.write("recipe.toml", recipe.to_toml())?;
     }
-    introduce(job, recipe, &trainer, &case, &course, model.activations());
+    introduce(job, recipe, &trainer, &case, &course, &needs.of_rank());
     job.pass_on_warnings()?;
 
     SIGNALS.train(job.is_launched())?;
@@ -241,14 +243,13 @@ fn introduce<U: UseCase, N: Network<Input = InputOf<U>>>(
     trainer: &CaseTrainer<U, N>,
     case: &U,
     course: &Course,
-    activations: u64,
+    memory: &Footprint,
 ) {
     let mesh = trainer.settings().mesh;
     let train = &recipe.train;
     let parameters = trainer.posterior().parameters();
     let weights: usize = parameters.slots().iter().map(|slot| slot.len()).sum();
     let numbers = parameters.values().len();
-    let memory = memory::predicted_per_rank(recipe, numbers as u64, activations, mesh);
     let threads = trainer.settings().threads_per_rank();
     say!("{}: {weights} weights, {numbers} trainable numbers", recipe.name);
     say!("  data    {}", case.describe());
@@ -271,7 +272,14 @@ fn introduce<U: UseCase, N: Network<Input = InputOf<U>>>(
     );
     say!("  seed    {}", train.seed);
     say!("  device  {:?}", parameters.device());
-    say!("  memory  about {} a rank, beside the program and the data", say::bytes(memory));
+    let lasting = memory.values.saturating_add(memory.optimizer);
+    say!(
+        "  memory  about {} a rank, beside the program and the data: {} for numbers and optimiser, \
+         {} for a step",
+        say::bytes(memory.total()),
+        say::bytes(lasting),
+        say::bytes(memory.total() - lasting)
+    );
 }
 
 #[cfg(test)]

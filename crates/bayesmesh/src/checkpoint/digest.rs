@@ -8,10 +8,16 @@ use super::{Checkpoint, Group, NamedTensor, tensor};
 
 /// The hash [`Checkpoint::digest`] documents.
 pub(super) fn of_parameters(checkpoint: &Checkpoint) -> String {
+    let tensors = checkpoint.parameters.iter();
+    of_tensors(tensors.map(|NamedTensor { name, shape, values }| (name, &shape[..], &values[..])))
+}
+
+/// The same of parameters that are not in a checkpoint: names, shapes and values.
+pub(crate) fn of_tensors<'a>(
+    tensors: impl Iterator<Item = (impl AsRef<str>, &'a [usize], &'a [f32])>,
+) -> String {
     let mut hash = Hash::default();
-    for tensor in &checkpoint.parameters {
-        hash.tensor(tensor);
-    }
+    tensors.for_each(|(name, shape, values)| hash.tensor(name.as_ref(), shape, values));
     hash.finish()
 }
 
@@ -24,8 +30,8 @@ pub(super) fn of_content(checkpoint: &Checkpoint, digest: &str) -> String {
     for group in [Group::Buffers, Group::Optimizer] {
         let tensors = checkpoint.group(group);
         hash.number(tensors.len() as u64);
-        for tensor in tensors {
-            hash.tensor(tensor);
+        for NamedTensor { name, shape, values } in tensors {
+            hash.tensor(name, shape, values);
         }
     }
     hash.number(checkpoint.counters.len() as u64);
@@ -55,13 +61,13 @@ impl Hash {
         self.0.update(text);
     }
 
-    fn tensor(&mut self, tensor: &NamedTensor) {
-        self.text(&tensor.name);
-        self.number(tensor.shape.len() as u64);
-        for &extent in &tensor.shape {
+    fn tensor(&mut self, name: &str, shape: &[usize], values: &[f32]) {
+        self.text(name);
+        self.number(shape.len() as u64);
+        for &extent in shape {
             self.number(extent as u64);
         }
-        let Ok(()) = tensor::for_each_bytes::<Infallible>(&tensor.values, |bytes| {
+        let Ok(()) = tensor::for_each_bytes::<Infallible>(values, |bytes| {
             self.0.update(bytes);
             Ok(())
         });

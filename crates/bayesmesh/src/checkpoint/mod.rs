@@ -29,6 +29,7 @@ mod store;
 mod tensor;
 
 pub(crate) use broadcast::broadcast;
+pub(crate) use digest::of_tensors as digest_of_tensors;
 pub use error::CheckpointError;
 pub use store::{Search, Store};
 pub use tensor::{Group, NamedTensor};

@@ -21,6 +21,7 @@ use crate::tensors::to_vec;
 /// owns one, so that graphs of different ranks never share a leaf.
 #[derive(Clone, Debug)]
 pub struct Parameters<N> {
+    /// The network without its trainable weights, which are in `values`.
     template: N,
     entries: Vec<Entry>,
     slots: Vec<Slot>,
@@ -37,8 +38,9 @@ impl<N: Module> Parameters<N> {
     pub fn new(network: N) -> Self {
         let inventory = Inventory::of(&network);
         let device = network.devices().first().cloned().unwrap_or_default();
+        let mut hollow = Hollow { entries: &inventory.entries, next: 0 };
         Self {
-            template: network.valid(),
+            template: network.valid().map(&mut hollow),
             entries: inventory.entries,
             slots: inventory.slots,
             values: Arc::new(inventory.values),
@@ -57,10 +59,17 @@ impl<N: Module> Parameters<N> {
         mut self,
         choose: impl Fn(&Slot) -> Option<(Arc<dyn Family>, Vec<f32>)>,
     ) -> Self {
-        let mut values = Vec::new();
-        for slot in &mut self.slots {
+        let chosen: Vec<_> = self.slots.iter().map(choose).collect();
+        let numbers = |slot: &Slot, chosen: &Option<(_, Vec<f32>)>| match chosen {
+            None => slot.range.len(),
+            Some((_, starts)) => slot.len() * (1 + starts.len()),
+        };
+        let length = self.slots.iter().zip(&chosen).map(|(slot, chosen)| numbers(slot, chosen));
+        // Room for all at once: a vector that grows would hold up to three times as much.
+        let mut values = Vec::with_capacity(length.sum());
+        for (slot, chosen) in self.slots.iter_mut().zip(chosen) {
             let start = values.len();
-            match choose(slot) {
+            match chosen {
                 None => values.extend(&self.values[slot.range.clone()]),
                 Some((family, starts)) => {
                     assert_eq!(
@@ -90,7 +99,8 @@ impl<N: Module> Parameters<N> {
         }
     }
 
-    /// The network, with its values as they were when it was taken apart.
+    /// The structure of the network. Its trainable tensors are zeros, which take no memory: the
+    /// numbers are in [`values`](Self::values).
     pub fn network(&self) -> &N {
         &self.template
     }
@@ -180,34 +190,67 @@ impl<N: Module> Parameters<N> {
 
     /// Replaces all numbers, e.g. by those of a checkpoint.
     pub fn restore(&mut self, values: &[f32], buffers: &[f32]) -> Result<()> {
-        if values.len() != self.values.len() || buffers.len() != self.buffer_values.len() {
-            return Err(Error::Mismatch(format!(
-                "the saved state has {} trainable numbers and {} of running statistics, the \
-                 network {} and {}; it belongs to another network or posterior",
-                values.len(),
-                buffers.len(),
-                self.values.len(),
-                self.buffer_values.len()
-            )));
-        }
+        self.check_lengths(values.len(), buffers.len())?;
         self.values_mut().copy_from_slice(values);
         self.buffer_values.copy_from_slice(buffers);
         Ok(())
     }
 
-    /// The trainable numbers tensor by tensor, in order. A slot gives a tensor for each
-    /// [name](Family::names) of its family, e.g. `….mean` and `….rho`.
-    pub fn named_values(&self) -> Vec<NamedTensor> {
-        let tensors = self.slots.iter().flat_map(|slot| {
+    /// Replaces all numbers by those of saved tensors, each of which is freed when it is copied.
+    pub(crate) fn restore_tensors(
+        &mut self,
+        values: impl Iterator<Item = NamedTensor>,
+        buffers: impl Iterator<Item = NamedTensor>,
+    ) -> Result<()> {
+        let flat = |length: usize, tensors: &mut dyn Iterator<Item = NamedTensor>| {
+            let mut flat = Vec::with_capacity(length);
+            tensors.for_each(|tensor| flat.extend_from_slice(&tensor.values));
+            flat
+        };
+        let (mut values, mut buffers) = (values, buffers);
+        let values = flat(self.values.len(), &mut values);
+        let buffers = flat(self.buffer_values.len(), &mut buffers);
+        self.check_lengths(values.len(), buffers.len())?;
+        self.values = Arc::new(values);
+        self.buffer_values = buffers;
+        Ok(())
+    }
+
+    /// Refuses a saved state of other lengths.
+    fn check_lengths(&self, values: usize, buffers: usize) -> Result<()> {
+        if values == self.values.len() && buffers == self.buffer_values.len() {
+            return Ok(());
+        }
+        Err(Error::Mismatch(format!(
+            "the saved state has {values} trainable numbers and {buffers} of running statistics, \
+             the network {} and {}; it belongs to another network or posterior",
+            self.values.len(),
+            self.buffer_values.len()
+        )))
+    }
+
+    /// The trainable numbers tensor by tensor, in order: name, shape and values. A slot gives a
+    /// tensor for each [name](Family::names) of its family, e.g. `….mean` and `….rho`.
+    pub(crate) fn tensors(&self) -> impl Iterator<Item = (String, &[usize], &[f32])> {
+        self.slots.iter().flat_map(|slot| {
             let starts = slot.range.clone().step_by(slot.len().max(1));
-            slot.family.names().iter().zip(starts).map(|(number, start)| NamedTensor {
-                name: match *number {
+            slot.family.names().iter().zip(starts).map(|(number, start)| {
+                let name = match *number {
                     "" => slot.name.clone(),
                     number => format!("{}.{number}", slot.name),
-                },
-                shape: slot.shape.clone(),
-                values: self.values[start..][..slot.len()].to_vec(),
+                };
+                (name, &slot.shape[..], &self.values[start..][..slot.len()])
             })
+        })
+    }
+
+    /// A copy of the trainable numbers tensor by tensor, in order. A slot gives a tensor for each
+    /// [name](Family::names) of its family, e.g. `….mean` and `….rho`.
+    pub fn named_values(&self) -> Vec<NamedTensor> {
+        let tensors = self.tensors().map(|(name, shape, values)| NamedTensor {
+            name,
+            shape: shape.to_vec(),
+            values: values.to_vec(),
         });
         tensors.collect()
     }
@@ -244,6 +287,27 @@ impl<N: Module> Parameters<N> {
     fn tensor(&self, values: Vec<f32>) -> Tensor<1> {
         let length = values.len();
         Tensor::from_data(TensorData::new(values, [length]), &self.device)
+    }
+}
+
+/// Puts zeros in place of trainable tensors, one number for all of them.
+struct Hollow<'a> {
+    entries: &'a [Entry],
+    next: usize,
+}
+
+impl ModuleMapper for Hollow<'_> {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let entry = self.entries[self.next];
+        self.next += 1;
+        let tensor = param.val();
+        match entry {
+            Entry::Slot(_) if tensor.shape().num_elements() > 1 => {
+                let zero = Tensor::<D>::zeros([1; D], &tensor.device());
+                Param::initialized(param.id, zero.expand(tensor.dims()))
+            }
+            Entry::Slot(_) | Entry::Buffer(_) => param,
+        }
     }
 }
 

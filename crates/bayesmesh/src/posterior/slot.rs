@@ -112,7 +112,9 @@ pub(crate) struct Inventory {
 impl Inventory {
     /// Lists the float tensors of a module in the order in which Burn visits them.
     pub fn of<M: Module>(module: &M) -> Self {
-        let mut inventory = Self::default();
+        // Room for all at once: a vector that grows would hold up to three times as much.
+        let values = Vec::with_capacity(module.num_params());
+        let mut inventory = Self { values, ..Self::default() };
         // In training mode, because only there does a parameter or a layer say what it does.
         module.clone().train().visit(&mut inventory);
         inventory.settle_fan_in();

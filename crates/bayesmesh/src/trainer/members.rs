@@ -5,7 +5,7 @@ use std::ops::Range;
 use bayesmesh_comm::{Communicator, Mesh, share};
 
 use super::{Optimizer, OptimizerConfig};
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::digest_of_tensors;
 use crate::error::{Error, Result};
 use crate::posterior::{Ownership, Posterior};
 
@@ -84,10 +84,7 @@ impl<P: Posterior> Members<P> {
     pub fn common_digest(&self) -> String {
         match self.ownership {
             Ownership::PerDraw => String::new(),
-            Ownership::Shared => {
-                let parameters = self.any().parameters().named_values();
-                Checkpoint { parameters, ..Checkpoint::default() }.digest()
-            }
+            Ownership::Shared => digest_of_tensors(self.any().parameters().tensors()),
         }
     }
 
@@ -135,17 +132,18 @@ impl<P: Posterior> Members<P> {
 
     /// The same with optimisers that have done nothing yet.
     pub fn with_new_optimizers(&self, config: OptimizerConfig) -> Self {
-        let member = |m: &Member<P>| Member { optimizer: config.build(), ..m.clone() };
+        let member = |m: &Member<P>| Member {
+            posterior: dyn_clone::clone(&m.posterior),
+            optimizer: config.build(),
+        };
         Self { list: self.list.iter().map(member).collect(), ..*self }
     }
 
     /// What each of these ranks of the mesh has of those that are here. What only one rank has is
-    /// moved to it.
+    /// moved to it. Copies share their numbers until they are [unshared](Self::unshare).
     pub fn divide(mut self, mesh: Mesh, ranks: Range<usize>) -> Vec<Self> {
         if !self.are_per_draw() {
-            let mut copies = vec![self.clone(); ranks.len() - 1];
-            copies.insert(0, self);
-            return copies;
+            return vec![self; ranks.len()];
         }
         if ranks.len() == 1 {
             return vec![self];
@@ -161,6 +159,17 @@ impl<P: Posterior> Members<P> {
         let copies: Vec<Vec<Self>> = vec![shard.clone(); mesh.data_size() - 1];
         shard.extend(copies.into_iter().flatten());
         shard
+    }
+
+    /// Copies the numbers that are shared with others, and the state of their optimisers where it
+    /// is not going to be divided.
+    pub fn unshare(&mut self, divided: bool) {
+        for Member { posterior, optimizer } in self.iter_mut() {
+            posterior.parameters_mut().values_mut();
+            if !divided {
+                optimizer.unshare();
+            }
+        }
     }
 
     /// What a rank of the mesh has of those that are here, to read.

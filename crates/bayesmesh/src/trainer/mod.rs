@@ -8,6 +8,7 @@
 
 mod callbacks;
 mod course;
+mod footprint;
 mod loading;
 pub(crate) mod members;
 mod optimizer;
@@ -25,6 +26,7 @@ pub use callbacks::{
     Time,
 };
 pub use course::{Course, Length};
+pub use footprint::{Footprint, Sizes};
 pub(crate) use optimizer::Optimizer;
 pub use optimizer::OptimizerConfig;
 pub use place::Place;
@@ -38,6 +40,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bayesmesh_comm::{MeshComm, node_processors};
+use bayesmesh_kernels::process_memory;
 
 use crate::checkpoint::{Checkpoint, broadcast};
 use crate::data::Dataset;
@@ -322,6 +325,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         let feeds = Feeds::new(&self.place, &plan, train, &device, step)?;
         let (mesh, threads) = (self.settings.mesh, self.settings.threads_per_rank());
         let mut ranks = self.ranks(&plan);
+        process_memory::give_back_freed();
         let mut outcome = feeds.while_loading(|| {
             self.place.run(mesh, threads, &mut ranks, |mesh, rank| {
                 rank.run(mesh, feeds.of(mesh.world.rank()), train, valid)
@@ -368,10 +372,17 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     fn ranks(&mut self, plan: &Plan) -> Vec<Rank<P, L>> {
         let mesh = self.settings.mesh;
         let members = std::mem::take(&mut self.state.members);
-        let members = members.divide(mesh, self.place.ranks(mesh)).into_iter();
+        let holders = self.holders(members.are_per_draw());
+        let mut members = members.divide(mesh, self.place.ranks(mesh));
+        // Here, one after another: ranks that did so at once would all make a copy.
+        let divided = self.settings.shard_optimizer;
+        members.iter_mut().for_each(|members| members.unshare(divided));
         let mut ranks: Vec<Rank<P, L>> = members
-            .map(|members| Rank {
+            .into_iter()
+            .enumerate()
+            .map(|(rank, members)| Rank {
                 state: State { members, ..self.state.clone() },
+                is_kept: rank < holders,
                 loss: Arc::clone(&self.loss),
                 plan: plan.clone(),
                 readout: self.readout.clone(),
@@ -384,9 +395,13 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         ranks
     }
 
+    /// How many ranks of this process have all members, each once: those of one data shard.
+    fn holders(&self, per_draw: bool) -> usize {
+        if per_draw { self.settings.mesh.samples_size() } else { 1 }
+    }
+
     /// Takes the state back from the ranks of this process.
     fn take_back(&mut self, ranks: Vec<Rank<P, L>>) {
-        let sample_ranks = self.settings.mesh.samples_size();
         let first = &ranks[0].state;
         let per_draw = first.members.are_per_draw();
         let apart = per_draw && ranks.iter().any(|rank| rank.state.step != first.step);
@@ -394,8 +409,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
             apart || ranks.iter().any(|rank| per_draw && rank.state.torn) || first.torn;
         self.state.step = first.step;
         self.time = ranks[0].time;
-        // Those of one data shard have all members, each once.
-        let holders = if per_draw { sample_ranks } else { 1 };
+        let holders = self.holders(per_draw);
         let mut members = Vec::new();
         for rank in ranks {
             self.callbacks.extend(rank.callbacks);

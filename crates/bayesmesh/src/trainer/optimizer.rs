@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use bayesmesh_kernels::adam::{Adam, Decay, Moments};
 use bayesmesh_schema::Kinds;
@@ -159,9 +160,8 @@ impl OptimizerConfig {
     }
 
     pub(super) fn build(self) -> Optimizer {
-        let adam = |betas, epsilon, decay| {
-            Optimizer::Adam(Adam { betas, epsilon, decay }, Moments::default())
-        };
+        let adam =
+            |betas, epsilon, decay| Optimizer::Adam(Adam { betas, epsilon, decay }, Arc::default());
         match self {
             Self::Adam { betas, epsilon, weight_decay } => {
                 adam(betas, epsilon, Decay::Penalty(weight_decay))
@@ -190,8 +190,9 @@ fn not_a_constant_of(optimizer: &str, name: &str, instead: &str) -> Error {
 /// step on every tensor.
 #[derive(Clone)]
 pub(crate) enum Optimizer {
-    /// Adam and AdamW, as burn-optim has them, in one pass.
-    Adam(Adam, Moments),
+    /// Adam and AdamW, as burn-optim has them, in one pass. Copies share the moments until one
+    /// takes a step.
+    Adam(Adam, Arc<Moments>),
     /// That of burn-optim.
     Sgd(Sgd, Option<Box<<Sgd as BurnOptimizer>::State<1>>>),
     /// None: each rank of a run has a part of the state, or had when the run failed.
@@ -214,15 +215,6 @@ pub(crate) struct OptimizerState {
     pub counters: BTreeMap<String, u64>,
 }
 
-impl OptimizerState {
-    /// The state of a range of the trainable numbers.
-    pub fn part(&self, range: Range<usize>) -> Self {
-        let tensors = self.tensors.iter();
-        let tensors = tensors.map(|(name, values)| (name.clone(), values[range.clone()].to_vec()));
-        Self { tensors: tensors.collect(), counters: self.counters.clone() }
-    }
-}
-
 impl Optimizer {
     /// Whether this has the state of all trainable numbers.
     pub fn is_whole(&self) -> bool {
@@ -232,7 +224,9 @@ impl Optimizer {
     /// Changes the values by one step.
     pub fn step(&mut self, rate: f64, values: &mut [f32], gradient: Vec<f32>, device: &Device) {
         match self {
-            Self::Adam(adam, moments) => adam.step(rate, values, &gradient, moments),
+            Self::Adam(adam, moments) => {
+                adam.step(rate, values, &gradient, Arc::make_mut(moments));
+            }
             Self::Sgd(sgd, state) => {
                 let n = values.len();
                 let tensor =
@@ -248,9 +242,34 @@ impl Optimizer {
         }
     }
 
+    /// Copies what this shares with others.
+    pub fn unshare(&mut self) {
+        if let Self::Adam(_, moments) = self {
+            Arc::make_mut(moments);
+        }
+    }
+
     /// A copy of the state.
     pub fn state(&self) -> OptimizerState {
         self.clone().into_state()
+    }
+
+    /// A copy of the state of a range of the trainable numbers.
+    pub fn part(&self, range: Range<usize>) -> OptimizerState {
+        let of_range = |values: &[f32]| values[range.clone()].to_vec();
+        match self {
+            Self::Adam(_, moments) if moments.time > 0 => adam_state(Moments {
+                time: moments.time,
+                first: of_range(&moments.first),
+                second: of_range(&moments.second),
+            }),
+            _ => {
+                let OptimizerState { tensors, counters } = self.state();
+                let tensors = tensors.into_iter();
+                let tensors = tensors.map(|(name, values)| (name, of_range(&values)));
+                OptimizerState { tensors: tensors.collect(), counters }
+            }
+        }
     }
 
     /// The state.
@@ -272,12 +291,7 @@ impl Optimizer {
         }
         match self {
             Self::Adam(_, moments) if moments.time == 0 => OptimizerState::default(),
-            Self::Adam(_, moments) => OptimizerState {
-                tensors: [(FIRST_MOMENT, moments.first), (SECOND_MOMENT, moments.second)]
-                    .map(|(name, values)| (name.to_owned(), values))
-                    .into(),
-                counters: [(TIME.to_owned(), moments.time as u64)].into(),
-            },
+            Self::Adam(_, moments) => adam_state(Arc::unwrap_or_clone(moments)),
             Self::Sgd(_, state) => flatten(state.as_deref()),
             Self::Divided => OptimizerState {
                 tensors: BTreeMap::new(),
@@ -325,7 +339,7 @@ impl Optimizer {
         }
         let names: Vec<String> = saved.tensors.keys().cloned().collect();
         match self {
-            Self::Adam(_, moments) => *moments = moments_of(saved)?,
+            Self::Adam(_, moments) => *moments = Arc::new(moments_of(saved)?),
             Self::Sgd(_, state) => *state = unflatten(saved, device)?.map(Box::new),
             Self::Divided => unreachable!("only a new optimiser is given a state"),
         }
@@ -334,6 +348,16 @@ impl Optimizer {
             true => Ok(()),
             false => Err(another_optimiser()),
         }
+    }
+}
+
+/// The state of Adam after a step.
+fn adam_state(moments: Moments) -> OptimizerState {
+    OptimizerState {
+        tensors: [(FIRST_MOMENT, moments.first), (SECOND_MOMENT, moments.second)]
+            .map(|(name, values)| (name.to_owned(), values))
+            .into(),
+        counters: [(TIME.to_owned(), moments.time as u64)].into(),
     }
 }
 

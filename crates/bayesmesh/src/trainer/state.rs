@@ -5,10 +5,10 @@ use std::path::Path;
 
 use bayesmesh_comm::Communicator;
 
-use super::OptimizerConfig;
-use super::members::Members;
+use super::members::{Member, Members};
 use super::optimizer::{OptimizerState, another_optimiser};
-use crate::checkpoint::{Checkpoint, Group, NamedTensor, broadcast};
+use super::{Optimizer, OptimizerConfig};
+use crate::checkpoint::{Checkpoint, Group, NamedTensor, broadcast, digest_of_tensors};
 use crate::error::{Error, Result};
 use crate::posterior::Posterior;
 
@@ -51,6 +51,20 @@ impl<P: Posterior> State<P> {
 
     /// A copy of what is here. A checkpoint of all members if all are.
     pub fn checkpoint(&self) -> Checkpoint {
+        self.checkpoint_with(self.members.iter().map(|member| member.optimizer.state()))
+    }
+
+    /// The same, with the optimisers' state moved to it.
+    pub fn into_checkpoint(mut self) -> Checkpoint {
+        let take = |member: &mut Member<P>| {
+            std::mem::replace(&mut member.optimizer, Optimizer::Divided).into_state()
+        };
+        let states: Vec<OptimizerState> = self.members.iter_mut().map(take).collect();
+        self.checkpoint_with(states)
+    }
+
+    /// A checkpoint with the optimisers' state given for each member here.
+    fn checkpoint_with(&self, states: impl IntoIterator<Item = OptimizerState>) -> Checkpoint {
         let mut checkpoint = Checkpoint {
             step: self.step as u64,
             seed: self.seed,
@@ -58,7 +72,8 @@ impl<P: Posterior> State<P> {
             ..Checkpoint::default()
         };
         let per_draw = self.members.are_per_draw();
-        for (index, member) in self.members.here().zip(self.members.iter()) {
+        let members = self.members.here().zip(self.members.iter()).zip(states);
+        for ((index, member), OptimizerState { tensors, counters }) in members {
             let prefix = prefix(per_draw, index);
             let own = |tensors: Vec<NamedTensor>| {
                 let named =
@@ -66,7 +81,6 @@ impl<P: Posterior> State<P> {
                 tensors.into_iter().map(named).collect::<Vec<_>>()
             };
             let parameters = member.posterior.parameters();
-            let OptimizerState { tensors, counters } = member.optimizer.state();
             let state = member.posterior.state().into_iter();
             let state = state.map(|t| NamedTensor { name: format!("{POSTERIOR}{}", t.name), ..t });
             checkpoint.parameters.extend(own(parameters.named_values()));
@@ -83,16 +97,16 @@ impl<P: Posterior> State<P> {
         checkpoint
     }
 
-    /// The digest of the parameters that are here, without making the rest of a checkpoint.
+    /// The digest of the parameters that are here, without making a checkpoint.
     pub fn digest(&self) -> String {
         let per_draw = self.members.are_per_draw();
         let members = self.members.here().zip(self.members.iter());
         let parameters = members.flat_map(|(index, member)| {
             let prefix = prefix(per_draw, index);
-            let tensors = member.posterior.parameters().named_values().into_iter();
-            tensors.map(move |t| NamedTensor { name: format!("{prefix}{}", t.name), ..t })
+            let tensors = member.posterior.parameters().tensors();
+            tensors.map(move |(name, shape, values)| (format!("{prefix}{name}"), shape, values))
         });
-        Checkpoint { parameters: parameters.collect(), ..Checkpoint::default() }.digest()
+        digest_of_tensors(parameters)
     }
 
     /// The checkpoint of all members on the ranks that `keep` it. Collective along the sample axis
@@ -142,8 +156,10 @@ impl<P: Posterior> State<P> {
             return Err(another_optimiser());
         }
         let structure = self.members.any().parameters();
-        self.expect(&checkpoint, path, Group::Parameters, structure.named_values())?;
-        self.expect(&checkpoint, path, Group::Buffers, structure.named_buffers())?;
+        let values = structure.tensors().map(|(name, shape, _)| (name, shape.to_vec()));
+        self.expect(&checkpoint, path, Group::Parameters, values.collect())?;
+        let buffers = structure.named_buffers().into_iter().map(|t| (t.name, t.shape));
+        self.expect(&checkpoint, path, Group::Buffers, buffers.collect())?;
         self.expect_finite(&checkpoint, path, config.is_some())?;
 
         let step = checkpoint.step as usize;
@@ -154,7 +170,7 @@ impl<P: Posterior> State<P> {
         for (index, member) in members.here().zip(members.iter_mut()) {
             let part = saved.take(per_draw, index);
             let parameters = member.posterior.parameters_mut();
-            parameters.restore(&part.parameters, &part.buffers)?;
+            parameters.restore_tensors(part.parameters.into_iter(), part.buffers.into_iter())?;
             let (len, device) = (parameters.values().len(), parameters.device().clone());
             if config.is_some() {
                 member.optimizer.restore(part.optimizer, len, &device)?;
@@ -167,18 +183,18 @@ impl<P: Posterior> State<P> {
         Ok(())
     }
 
-    /// Refuses a checkpoint whose group is not `own` for each member.
+    /// Refuses a checkpoint whose group is not `own`, names and shapes, for each member.
     fn expect(
         &self,
         checkpoint: &Checkpoint,
         path: &Path,
         group: Group,
-        own: Vec<NamedTensor>,
+        own: Vec<(String, Vec<usize>)>,
     ) -> Result<()> {
         let per_draw = self.members.are_per_draw();
         let of_member = |index| {
             let prefix = prefix(per_draw, index);
-            own.iter().map(move |t| (format!("{prefix}{}", t.name), t.shape.clone()))
+            own.iter().map(move |(name, shape)| (format!("{prefix}{name}"), shape.clone()))
         };
         let expected: Vec<_> = (0..self.members.total()).flat_map(of_member).collect();
         Ok(checkpoint.expect(path, group, &expected)?)
@@ -213,8 +229,8 @@ impl<P: Posterior> State<P> {
 
 /// A checkpoint, taken apart member by member.
 struct Saved {
-    parameters: Vec<f32>,
-    buffers: Vec<f32>,
+    parameters: Vec<NamedTensor>,
+    buffers: Vec<NamedTensor>,
     optimizer: Vec<NamedTensor>,
     counters: BTreeMap<String, u64>,
     members: usize,
@@ -222,20 +238,17 @@ struct Saved {
 
 /// What a checkpoint has of one member.
 struct SavedMember {
-    parameters: Vec<f32>,
-    buffers: Vec<f32>,
+    parameters: Vec<NamedTensor>,
+    buffers: Vec<NamedTensor>,
     optimizer: OptimizerState,
     posterior: Vec<NamedTensor>,
 }
 
 impl Saved {
     fn new(checkpoint: Checkpoint, members: usize) -> Self {
-        let flat = |tensors: Vec<NamedTensor>| -> Vec<f32> {
-            tensors.into_iter().flat_map(|tensor| tensor.values).collect()
-        };
         Self {
-            parameters: flat(checkpoint.parameters),
-            buffers: flat(checkpoint.buffers),
+            parameters: checkpoint.parameters,
+            buffers: checkpoint.buffers,
             optimizer: checkpoint.optimizer,
             counters: checkpoint.counters,
             members,
@@ -243,9 +256,10 @@ impl Saved {
     }
 
     fn take(&mut self, per_draw: bool, index: usize) -> SavedMember {
-        let part = |values: &[f32]| {
-            let len = values.len() / self.members.max(1);
-            values[index * len..][..len].to_vec()
+        // Nobody else needs them: they are moved.
+        let part = |tensors: &mut [NamedTensor]| {
+            let len = tensors.len() / self.members.max(1);
+            tensors[index * len..][..len].iter_mut().map(std::mem::take).collect()
         };
         let prefix = prefix(per_draw, index);
         let own = |name: &str| name.strip_prefix(&prefix).map(str::to_owned);
@@ -253,7 +267,6 @@ impl Saved {
         let mut posterior = Vec::new();
         for tensor in &mut self.optimizer {
             let Some(name) = own(&tensor.name) else { continue };
-            // Nobody else needs them: they are moved.
             let values = std::mem::take(&mut tensor.values);
             match name.strip_prefix(POSTERIOR) {
                 Some(name) => {
@@ -266,8 +279,8 @@ impl Saved {
         optimizer.counters =
             self.counters.iter().filter_map(|(name, n)| Some((own(name)?, *n))).collect();
         SavedMember {
-            parameters: part(&self.parameters),
-            buffers: part(&self.buffers),
+            parameters: part(&mut self.parameters),
+            buffers: part(&mut self.buffers),
             optimizer,
             posterior,
         }

@@ -41,6 +41,8 @@ use work::Work;
 /// One rank of a run, with what it has of the state.
 pub(super) struct Rank<P, L> {
     pub state: State<P>,
+    /// Whether the trainer takes the state back from this rank.
+    pub is_kept: bool,
     pub loss: Arc<L>,
     pub plan: Plan,
     pub readout: Readout,
@@ -93,8 +95,8 @@ impl<P: Posterior, L: Loss> Rank<P, L> {
         // What is not finite is seen by all ranks at once; other errors leave some behind.
         if let Ok(()) | Err(Error::NotFinite { .. }) = outcome {
             let peers = tools.exchange.peers(mesh);
-            for (part, member) in tools.parts.iter().zip(self.state.members.iter_mut()) {
-                let complete = part.complete(peers, member, settings.optimizer);
+            for (part, member) in tools.parts.into_iter().zip(self.state.members.iter_mut()) {
+                let complete = part.complete(peers, member, settings.optimizer, self.is_kept);
                 outcome = outcome.and(complete);
             }
         }

@@ -174,7 +174,7 @@ impl Pass {
             let range = self.backward.slots[slot].range.clone();
             self.handed_in += 1;
             self.numbers += range.len();
-            reducer.submit(range.start, &self.sum.own[range]);
+            reducer.exchange(&mut self.sum.own, range);
         }
     }
 

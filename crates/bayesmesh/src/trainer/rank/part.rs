@@ -9,7 +9,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use bayesmesh_comm::{Communicator, Operation, Reduce, share};
+use bayesmesh_comm::{Communicator, Operation, Reduce};
 use burn::tensor::Device;
 
 use crate::error::Result;
@@ -29,8 +29,10 @@ pub struct Part {
     own: Range<usize>,
     /// The length of the flat vector.
     length: usize,
-    /// The length at which all ranks have as many blocks.
-    padded: usize,
+    /// The length of a part; the last ones may have less.
+    part: usize,
+    /// How much is sent at once.
+    bucket_bytes: usize,
     /// The optimiser of the part; the trainer's own where nothing is divided.
     optimizer: Option<Optimizer>,
 }
@@ -38,7 +40,7 @@ pub struct Part {
 impl Part {
     /// All of a vector of this length.
     fn whole(length: usize) -> Self {
-        Self { own: 0..length, length, padded: length, optimizer: None }
+        Self { own: 0..length, length, part: length, bucket_bytes: 0, optimizer: None }
     }
 
     /// What this rank updates of a member. Where that is divided, the member has no optimiser's
@@ -53,19 +55,22 @@ impl Part {
         if !settings.shard_optimizer {
             return Ok(Self::whole(length));
         }
-        let state = std::mem::replace(&mut member.optimizer, Optimizer::Divided).into_state();
-        Self::of(peers, length, state, settings.optimizer, parameters.device())
+        // Of a state that ranks of this process share, each copies its part.
+        let whole = std::mem::replace(&mut member.optimizer, Optimizer::Divided);
+        Self::of(peers, length, &whole, settings, parameters.device())
     }
 
-    /// Gives a member the optimiser's state of all ranks. Collective.
+    /// Gives a member the optimiser's state of all ranks, where it is kept. Collective.
     pub fn complete<P: Posterior>(
-        &self,
+        mut self,
         peers: &dyn Communicator,
         member: &mut Member<P>,
         config: OptimizerConfig,
+        keep: bool,
     ) -> Result<()> {
-        if self.is_divided() {
-            member.optimizer = self.gathered(peers, member, config, true)?;
+        if let Some(own) = self.optimizer.take() {
+            let device = member.posterior.parameters().device();
+            member.optimizer = self.gather(peers, own.into_state(), config, device, keep)?;
         }
         Ok(())
     }
@@ -79,30 +84,25 @@ impl Part {
         config: OptimizerConfig,
         keep: bool,
     ) -> Result<Optimizer> {
-        let state = self.gather(peers, keep)?;
-        if !keep {
-            return Ok(Optimizer::Divided);
-        }
-        let mut optimizer = config.build();
-        optimizer.restore(state, self.length, member.posterior.parameters().device())?;
-        Ok(optimizer)
+        let own = self.optimizer.as_ref().map(Optimizer::state).unwrap_or_default();
+        self.gather(peers, own, config, member.posterior.parameters().device(), keep)
     }
 
-    /// The part of this rank, with the optimiser's state for it.
+    /// The part of this rank, with its part of an optimiser's state.
     fn of(
         peers: &dyn Communicator,
         length: usize,
-        state: OptimizerState,
-        config: OptimizerConfig,
+        whole: &Optimizer,
+        settings: &Settings,
         device: &Device,
     ) -> Result<Self> {
-        let blocks = length.div_ceil(BLOCK).div_ceil(peers.size());
-        let padded = blocks * BLOCK * peers.size();
-        let own = share(padded, peers.size(), peers.rank());
-        let own = own.start.min(length)..own.end.min(length);
-        let mut optimizer = config.build();
-        optimizer.restore(state.part(own.clone()), own.len(), device)?;
-        Ok(Self { own, length, padded, optimizer: Some(optimizer) })
+        let part = length.div_ceil(BLOCK).div_ceil(peers.size()) * BLOCK;
+        let start = (peers.rank() * part).min(length);
+        let own = start..(start + part).min(length);
+        let mut optimizer = settings.optimizer.build();
+        optimizer.restore(whole.part(own.clone()), own.len(), device)?;
+        let bucket_bytes = settings.bucket_bytes;
+        Ok(Self { own, length, part, bucket_bytes, optimizer: Some(optimizer) })
     }
 
     /// The elements that this rank updates.
@@ -115,35 +115,65 @@ impl Part {
         self.optimizer.is_some()
     }
 
-    /// Sums the own elements of a gradient over the ranks among which the vector is divided; the
-    /// others are unspecified afterwards, and some may follow.
+    /// Sums the own elements of a gradient over the ranks among which the vector is divided.
     pub fn reduce_scatter(
         &self,
         peers: &dyn Communicator,
-        gradient: &mut Vec<f32>,
-        bucket_bytes: usize,
+        gradient: &mut [f32],
         reduce: Reduce,
     ) -> Result<()> {
-        gradient.resize(self.padded, 0.0);
-        let ranks = peers.size();
-        let part = self.padded / ranks;
-        let width = (bucket_bytes / size_of::<f32>() / ranks).max(1);
-        if width >= part {
-            peers.reduce_scatter(gradient, reduce)?;
-            return Ok(());
-        }
-        // A bucket has a piece of every rank's part: what a communicator keeps is of its size.
-        let mut bucket = Vec::with_capacity(width * ranks);
-        for start in (0..part).step_by(width) {
-            let width = width.min(part - start);
+        let mut bucket = Vec::new();
+        for piece in self.pieces(peers) {
             bucket.clear();
-            for of_rank in gradient.chunks_exact(part) {
-                bucket.extend_from_slice(&of_rank[start..][..width]);
+            for rank in 0..peers.size() {
+                bucket.extend_from_slice(&gradient[self.place(rank, &piece)]);
+                bucket.resize((rank + 1) * piece.len(), 0.0);
             }
-            let own = peers.reduce_scatter(&mut bucket, reduce)?;
-            gradient[peers.rank() * part + start..][..width].copy_from_slice(&bucket[own]);
+            let sums = peers.reduce_scatter(&mut bucket, reduce)?;
+            let own = self.place(peers.rank(), &piece);
+            let sums = &bucket[sums][..own.len()];
+            gradient[own].copy_from_slice(sums);
         }
         Ok(())
+    }
+
+    /// Completes the elements from `start` on of a vector that is divided like the flat one, where
+    /// the own ones are right: by those of the others, as far as they are among them. Collective.
+    fn all_gather(&self, peers: &dyn Communicator, start: usize, values: &mut [f32]) -> Result<()> {
+        let held = start..start + values.len();
+        let mut bucket = Vec::new();
+        for piece in self.pieces(peers) {
+            bucket.clear();
+            bucket.resize(piece.len() * peers.size(), 0.0);
+            let of_rank = |rank: usize| {
+                let place = self.place(rank, &piece);
+                let is_held = held.start <= place.start && place.end <= held.end;
+                let there = if is_held { place.start - start..place.end - start } else { 0..0 };
+                (rank * piece.len()..rank * piece.len() + there.len(), there)
+            };
+            let (in_bucket, there) = of_rank(peers.rank());
+            bucket[in_bucket].copy_from_slice(&values[there]);
+            peers.all_gather_into(&mut bucket)?;
+            for rank in (0..peers.size()).filter(|&rank| rank != peers.rank()) {
+                let (in_bucket, there) = of_rank(rank);
+                values[there].copy_from_slice(&bucket[in_bucket]);
+            }
+        }
+        Ok(())
+    }
+
+    /// The pieces of a part that are sent one after another, with those of all other parts: so what
+    /// is sent at once, and kept by a communicator, is of the size of a bucket.
+    fn pieces(&self, peers: &dyn Communicator) -> impl Iterator<Item = Range<usize>> + use<> {
+        let width = (self.bucket_bytes / size_of::<f32>() / peers.size()).max(1);
+        let part = self.part;
+        (0..part).step_by(width).map(move |start| start..part.min(start + width))
+    }
+
+    /// Where a piece of a rank's part is in the flat vector.
+    fn place(&self, rank: usize, piece: &Range<usize>) -> Range<usize> {
+        let start = rank * self.part;
+        (start + piece.start).min(self.length)..(start + piece.end).min(self.length)
     }
 
     /// The penalty of all ranks and the norm of the whole gradient, from the own part of both.
@@ -211,42 +241,52 @@ impl Part {
                 device: &device,
             }),
             Some(optimizer) => {
-                let own = gradient[range.clone()].to_vec();
-                // The gradient of the others is of no use any more: its place is that of the new
-                // values.
-                gradient[range.clone()].copy_from_slice(&values[range.clone()]);
-                let changed = posterior.update(&mut Update {
+                // The gradient of the others is of no use any more.
+                gradient.copy_within(range.clone(), 0);
+                gradient.truncate(range.len());
+                let values = Arc::make_mut(values).as_mut_slice();
+                posterior.update(&mut Update {
                     range: range.clone(),
-                    values: &mut gradient[range],
-                    gradient: own,
+                    values: &mut values[range],
+                    gradient,
                     rate,
                     step,
                     seed,
                     member: index,
                     optimizer,
                     device: &device,
-                });
-                changed.and_then(|()| Ok(peers.all_gather_into(&mut gradient)?)).map(|()| {
-                    Arc::make_mut(values).copy_from_slice(&gradient[..self.length]);
-                })
+                })?;
+                self.all_gather(peers, 0, values)
             }
         }
     }
 
-    /// The optimiser's state of all ranks, on those that keep it; collective.
-    fn gather(&self, peers: &dyn Communicator, keep: bool) -> Result<OptimizerState> {
-        let mut state = self.optimizer.as_ref().map(Optimizer::state).unwrap_or_default();
+    /// The optimiser with the state of all ranks, of which `state` is that of this one, where it is
+    /// kept. Collective.
+    fn gather(
+        &self,
+        peers: &dyn Communicator,
+        mut state: OptimizerState,
+        config: OptimizerConfig,
+        device: &Device,
+        keep: bool,
+    ) -> Result<Optimizer> {
         for values in state.tensors.values_mut() {
-            let own = std::mem::take(values);
-            let mut all = vec![0.0; self.padded];
-            all[self.own.clone()].copy_from_slice(&own);
-            peers.all_gather_into(&mut all)?;
             if keep {
-                all.truncate(self.length);
-                *values = all;
+                let own = std::mem::replace(values, vec![0.0; self.length]);
+                values[self.own.clone()].copy_from_slice(&own);
+                drop(own);
+                self.all_gather(peers, 0, values)?;
+            } else {
+                self.all_gather(peers, self.own.start, values)?;
             }
         }
-        Ok(state)
+        if !keep {
+            return Ok(Optimizer::Divided);
+        }
+        let mut optimizer = config.build();
+        optimizer.restore(state, self.length, device)?;
+        Ok(optimizer)
     }
 }
 
@@ -346,8 +386,8 @@ mod tests {
     ) -> Vec<(Range<usize>, Vec<usize>, u64, Vec<f32>, OptimizerState)> {
         let outcome = threads::run(ranks, |world| {
             let device = Device::default();
-            let empty = OptimizerState::default();
-            let mut part = Part::of(world, LENGTH, empty, config, &device)?;
+            let settings = Settings { optimizer: config, bucket_bytes, ..Settings::default() };
+            let mut part = Part::of(world, LENGTH, &config.build(), &settings, &device)?;
             let mut member = member();
             let mut norm = 0.0;
             for step in 0..2 {
@@ -356,7 +396,7 @@ mod tests {
                     0 => numbers(2 + step),
                     _ => vec![0.0; LENGTH],
                 };
-                part.reduce_scatter(world, &mut gradient, bucket_bytes, Reduce::Reproducible)?;
+                part.reduce_scatter(world, &mut gradient, Reduce::Reproducible)?;
                 let own = &gradient[part.own()];
                 (_, norm) = part.totals(world, 0.0, own, Reduce::Reproducible)?;
                 part.step(
@@ -369,7 +409,14 @@ mod tests {
             let values = member.posterior.parameters().values().to_vec();
             let held = part.optimizer.as_ref().expect("divided").state();
             let lengths = held.tensors.values().map(Vec::len).collect();
-            Ok::<_, Error>((part.own(), lengths, norm.to_bits(), values, part.gather(world, true)?))
+            // It is the same for one rank whether others keep it or not.
+            for keeper in 0..ranks {
+                let keep = world.rank() == keeper;
+                let gathered = part.gathered(world, &member, config, keep)?;
+                assert_eq!(gathered.is_whole(), keep);
+            }
+            let whole = part.gathered(world, &member, config, true)?.into_state();
+            Ok::<_, Error>((part.own(), lengths, norm.to_bits(), values, whole))
         });
         outcome.unwrap()
     }
@@ -417,8 +464,9 @@ mod tests {
             let mut gradient = numbers(1);
             bad.iter().for_each(|&index| gradient[index] = f32::NAN);
             let found = threads::run(4, |world| -> Result<_> {
-                let (empty, device) = (OptimizerState::default(), Device::default());
-                let part = Part::of(world, LENGTH, empty, OptimizerConfig::adam(), &device)?;
+                let (settings, device) = (Settings::default(), Device::default());
+                let whole = settings.optimizer.build();
+                let part = Part::of(world, LENGTH, &whole, &settings, &device)?;
                 part.first_not_finite(world, &gradient[part.own()])
             });
             assert_eq!(found.unwrap(), vec![bad.iter().min().copied(); 4]);

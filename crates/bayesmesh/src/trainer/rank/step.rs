@@ -145,7 +145,7 @@ impl<P: Posterior, L: Loss> Rank<P, L> {
             totals.buffers.push(buffers);
             if part.is_divided() {
                 let started = Instant::now();
-                part.reduce_scatter(peers, sum, settings.bucket_bytes, settings.reduce)?;
+                part.reduce_scatter(peers, sum, settings.reduce)?;
                 communication.stand_still(started);
             }
             let own = part.own();

@@ -71,6 +71,9 @@ impl<P: Posterior, L: Loss> Rank<P, L> {
             let config = tools.work.settings.optimizer;
             member.optimizer = part.gathered(peers, member, config, keep)?;
         }
-        whole.gathered(&*mesh.samples, wanted)
+        match apart {
+            true => whole.gathered(&*mesh.samples, wanted),
+            false => Ok(wanted.then(|| whole.into_checkpoint())),
+        }
     }
 }
