@@ -280,7 +280,7 @@ mod tests {
             ),
             (
                 Variable::at("geopotential", 500),
-                Moments { mean: -1.0 / 3.0, std: 3357.073_486_328_125 },
+                Moments { mean: -1.0 / 3.0, std: 3_357.073_486_328_125 },
             ),
         ])
     }

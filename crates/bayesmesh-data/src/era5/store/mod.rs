@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use zarrs::storage::ReadableStorage;
 
 use self::axis::{Axes, Coordinate};
-use self::chunks::{AnyArray, Cache, Chunked, Trouble};
+use self::chunks::{AnyArray, Cache, Chunked};
 use self::metadata::ArrayInfo;
 use super::error::Era5Error;
 use super::grid::Grid;
@@ -237,8 +237,8 @@ impl Store {
         assert!(time < self.times().len(), "time {time} of {}", self.times().len());
         let field = self.field(variable, Some(time), others)?;
         let when = || match self.0.axes.has_units() {
-            true => utc(self.times()[time]),
-            false => format!("step {time}"),
+            true => format!(" at {}", utc(self.times()[time])),
+            false => format!(" at step {time}"),
         };
         self.gather(&field, &variable.to_string(), &when)
     }
@@ -254,7 +254,7 @@ impl Store {
             return Err(Era5Error::NoConstant { store, name, has });
         }
         let field = self.field(&Variable::surface(name), None, &[])?;
-        self.gather(&field, name, &|| "no time (it is constant)".to_owned())
+        self.gather(&field, name, &String::new)
     }
 
     /// The numbers of a coordinate.
@@ -348,8 +348,10 @@ impl Store {
                 store: store(),
                 variable: name.clone(),
                 dimensions: info.dimensions.clone(),
-                found: info.shape.clone(),
-                expected,
+                sizes: format!(
+                    "the shape {:?}, but its coordinates have {expected:?} values",
+                    info.shape
+                ),
             });
         }
         Ok(Field { number, info, dimensions })
@@ -404,16 +406,8 @@ impl Store {
                 let id = (field.number, indices);
                 let chunk = inner.cache.get(&id, || chunked.values(&id.1));
                 let chunk = chunk.map_err(|trouble| {
-                    let (store, variable) = (self.location().to_owned(), variable.to_owned());
-                    let (when, chunk) = (when(), chunked.key(&id.1));
-                    match trouble {
-                        Trouble::Missing => {
-                            Era5Error::MissingChunk { store, variable, when, chunk }
-                        }
-                        Trouble::Damaged(problem) => {
-                            Era5Error::Chunk { store, variable, when, chunk, problem }
-                        }
-                    }
+                    let field = format!("`{variable}`{}", when());
+                    trouble.error(self.location(), field, chunked.key(&id.1))
                 })?;
                 for (i, &row) in rows[top..].iter().take(high).enumerate() {
                     let from = fixed + i * strides[latitude];
