@@ -78,6 +78,7 @@ impl fmt::Debug for Store {
 
 /// Where a field lies in its array.
 struct Field<'a> {
+    name: &'a str,
     number: usize,
     info: &'a ArrayInfo,
     /// For each dimension: what it is, and the index in it if it is fixed.
@@ -168,6 +169,11 @@ impl Store {
     /// The distance of times in seconds; refuses an axis that has gaps or is irregular.
     pub fn step(&self) -> Result<i64, Era5Error> {
         self.0.axes.step(self.location())
+    }
+
+    /// Whether the only thing that keeps the times from having a distance is that there is one.
+    pub(super) fn is_a_single_time(&self) -> bool {
+        self.0.axes.has_units() && self.times().len() == 1
     }
 
     /// The variables, by name.
@@ -354,7 +360,7 @@ impl Store {
                 ),
             });
         }
-        Ok(Field { number, info, dimensions })
+        Ok(Field { name, number, info, dimensions })
     }
 
     /// Brings the chunks that have a field together, in our orientation.
@@ -365,12 +371,11 @@ impl Store {
         when: &dyn Fn() -> String,
     ) -> Result<Vec<f32>, Era5Error> {
         let inner = &*self.0;
-        let name = variable.split('.').next().unwrap_or(variable);
-        let opened =
-            inner.opened[field.number].get_or_init(|| open_array(&inner.storage, name, field.info));
+        let opened = inner.opened[field.number]
+            .get_or_init(|| open_array(&inner.storage, field.name, field.info));
         let chunked = opened.as_ref().map_err(|problem| Era5Error::Metadata {
             store: self.location().to_owned(),
-            array: name.to_owned(),
+            array: field.name.to_owned(),
             problem: problem.clone(),
         })?;
         let (rows, columns) = (&inner.axes.rows, &inner.axes.columns);
