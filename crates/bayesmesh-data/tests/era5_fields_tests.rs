@@ -5,8 +5,8 @@ mod common;
 
 use bayesmesh::Dataset;
 use bayesmesh_data::era5::{
-    Climatology, Fields, FieldsConfig, Grid, Missing, Moments, Parts, Split, Statistics, Store,
-    SynthConfig, Synthetic, Variable, parse_date, silent,
+    Climatology, Fields, FieldsConfig, Grid, Missing, Moments, Parts, Progress, Split, Statistics,
+    Store, SynthConfig, Synthetic, Variable, pangu69, parse_date, silent,
 };
 use bayesmesh_kernels::stream::{Purpose, Stream};
 use burn::tensor::{Device, Int, Tensor};
@@ -281,6 +281,50 @@ fn forecasts_can_begin_at_times_without_a_target() {
     assert!(all.states(28).is_ok());
     let error = all.batch(&[28], &Device::default()).unwrap_err();
     assert_says(error, &["the target of example 28"]);
+}
+
+#[test]
+fn a_forecast_can_begin_at_a_single_time() {
+    let path = "era5/era5_19590102T00_64x32_tl31_wb2layout.zarr";
+    let (Some(store), Some(stored)) = (real(path), real("era5/pangu69_norm_stats.csv")) else {
+        return;
+    };
+    let store = Store::open(store.to_str().unwrap()).unwrap();
+    let upper: Vec<Variable> = pangu69().into_iter().filter(|v| v.level.is_some()).collect();
+    // Published statistics of all 69 variables, in another order.
+    let statistics = Statistics::load(stored).unwrap();
+    assert!(statistics.select(&pangu69(), "published").is_ok());
+    let config = FieldsConfig::new(upper.clone());
+    let all = Fields::origins(&store, &config, statistics, &mut silent).unwrap();
+    assert_eq!(origins(&all), [parse_date("1959-01-02").unwrap()]);
+    assert!(all.truth(0, 1).unwrap().is_none());
+    let state = all.state(0).unwrap();
+    for (variable, field) in upper.iter().zip(state.chunks_exact(64 * 32)) {
+        // Normalised by statistics of the real world, a real state is of order 1. The stratosphere of
+        // 1959 is another matter: hardly anybody had measured its humidity.
+        if variable.name == "specific_humidity" && variable.level < Some(300) {
+            continue;
+        }
+        let mean = field.iter().sum::<f32>() / field.len() as f32;
+        let square = field.iter().map(|value| value * value).sum::<f32>() / field.len() as f32;
+        assert!(mean.abs() < 1.0 && (0.2..4.0).contains(&square), "{variable} {mean} {square}");
+    }
+}
+
+#[test]
+fn statistics_of_many_times_are_of_some() {
+    let store = weather(500);
+    let times: Vec<usize> = (0..500).collect();
+    let variables = &variables()[1..];
+    let all = Statistics::of(&store, variables, &times, &mut silent).unwrap();
+    let mut read = 0;
+    let count = &mut |progress: Progress| read = progress.of;
+    let some = Statistics::sampled(&store, variables, &times, count).unwrap();
+    assert_eq!(read, 200);
+    let (all, some) = (all.entries()[0].1, some.entries()[0].1);
+    assert!(some != all);
+    assert!((some.mean - all.mean).abs() < 0.05 * all.std, "{some:?} {all:?}");
+    assert!((some.std / all.std - 1.0).abs() < 0.05, "{some:?} {all:?}");
 }
 
 #[test]

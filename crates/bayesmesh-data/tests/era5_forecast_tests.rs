@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -92,6 +93,42 @@ fn forecasts_are_read_back() {
     assert_eq!(told("geopotential", "units"), "m**2 s**-2");
     assert_eq!(told("2m_temperature", "standard_name"), "air_temperature");
     assert_eq!(told("time", "units"), "hours since 1970-01-01");
+}
+
+#[test]
+fn xarray_reads_forecasts() {
+    let python = std::env::var("BAYESMESH_PYTHON").unwrap_or("python3".to_owned());
+    let has = Command::new(&python).args(["-c", "import xarray, zarr"]).output();
+    if !has.is_ok_and(|output| output.status.success()) {
+        eprintln!(
+            "skipped: {python} has no xarray and zarr; BAYESMESH_PYTHON names another Python"
+        );
+        return;
+    }
+    let scratch = Scratch::new();
+    let path = scratch.path().join("forecast.zarr");
+    let writer = ForecastWriter::create(&path, config(), false).unwrap();
+    for (time, lead, number) in (0..12).map(|k| (k % 2, k / 2 % 3, k / 6)) {
+        writer.write(time, lead, number, &values(time, lead, number)).unwrap();
+    }
+    writer.finish().unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/check_forecast.py");
+    let output = Command::new(python).arg(script).arg(&path).output().unwrap();
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(output.status.success(), "{said}");
+    assert_says(
+        said,
+        &["geopotential: {'time': 2, 'prediction_timedelta': 3, 'number': 2, 'level': 2"],
+    );
+    // A value by its coordinates: time 1, lead 2, draw 1, the second row from the north, 45° east.
+    let ask = "import sys, xarray as xr; d = xr.open_zarr(sys.argv[1]).sel(time='2020-01-02T12', \
+               prediction_timedelta='18h', number=1, level=850, latitude=45, longitude=45); \
+               print(float(d.geopotential), float(d['2m_temperature']))";
+    let python = std::env::var("BAYESMESH_PYTHON").unwrap_or("python3".to_owned());
+    let output = Command::new(python).args(["-c", ask]).arg(&path).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let expected = format!("{:?} {:?}", value(1, 2, 1, 3, 9), value(1, 2, 1, 0, 9));
+    assert_eq!(said.trim(), expected, "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]

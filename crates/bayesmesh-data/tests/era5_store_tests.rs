@@ -96,7 +96,7 @@ fn real_stores_have_the_values_that_pythons_zarr_reads() {
             0,
             24.919_928_629_948_62,
             56.25,
-            0.007_931_254_8,
+            0.007_931_255,
         ),
         (
             "era5/eraint_monthly_240x121_wb2layout.zarr",
@@ -367,7 +367,10 @@ fn a_wrong_shape_is_an_error() {
     let copy = Copy::of("v2_plain.zarr");
     copy.edit("2m_temperature/.zarray", |meta| meta["shape"] = json!([5, 4, 7]));
     let error = copy.store().read(&temperature(), 0).unwrap_err();
-    assert_says(error, &["`2m_temperature` has the shape [5, 4, 7]", "[5, 4, 6] values"]);
+    assert_says(
+        error,
+        &["`2m_temperature` with the dimensions", "has the shape [5, 4, 7]", "[5, 4, 6] values"],
+    );
     let copy = Copy::of("v2_plain.zarr");
     copy.edit("2m_temperature/.zattrs", |meta| {
         meta["_ARRAY_DIMENSIONS"] = json!(["time", "latitude", "longitude", "level"]);

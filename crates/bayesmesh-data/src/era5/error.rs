@@ -104,32 +104,28 @@ pub enum Era5Error {
 
     /// A chunk of a variable is not there.
     #[error(
-        "{store}: `{variable}` at {when}: chunk `{chunk}` is missing. The store was not copied or \
+        "{store}: {field}: chunk `{chunk}` is missing. The store was not copied or \
          written completely: get this chunk again, for example by `bayesmesh data fetch era5`"
     )]
     MissingChunk {
         /// The location.
         store: String,
-        /// Variable, with its level.
-        variable: String,
-        /// The time, or that there is none.
-        when: String,
+        /// Variable, with its level, and time.
+        field: String,
         /// Its key in the store.
         chunk: String,
     },
 
     /// A chunk of a variable is damaged.
     #[error(
-        "{store}: `{variable}` at {when}: chunk `{chunk}` cannot be decoded ({problem}). Get this \
+        "{store}: {field}: chunk `{chunk}` cannot be decoded ({problem}). Get this \
          chunk again"
     )]
     Chunk {
         /// The location.
         store: String,
-        /// Variable, with its level.
-        variable: String,
-        /// The time, or that there is none.
-        when: String,
+        /// Variable, with its level, and time.
+        field: String,
         /// Its key in the store.
         chunk: String,
         /// The words of the decoder.
@@ -224,9 +220,8 @@ pub enum Era5Error {
 
     /// An array whose shape is not that of its dimensions.
     #[error(
-        "{store}: `{variable}` has the shape {found:?} for its dimensions {dimensions:?}, but their \
-         coordinates have {expected:?} values. The array or a coordinate is of another store: write \
-         it again"
+        "{store}: `{variable}` with the dimensions {dimensions:?} has {sizes}. The array or a \
+         coordinate is of another store: write it again"
     )]
     Shape {
         /// The location.
@@ -235,10 +230,8 @@ pub enum Era5Error {
         variable: String,
         /// Names of its dimensions.
         dimensions: Vec<String>,
-        /// Its shape.
-        found: Vec<u64>,
-        /// The shape that the coordinates have.
-        expected: Vec<u64>,
+        /// Its shape, and the one that the coordinates have.
+        sizes: String,
     },
 
     /// An array with other dimensions than a field has.

@@ -130,7 +130,7 @@ impl ForecastWriter {
             for place in places {
                 match place {
                     Some(place) => {
-                        chunk.extend(turned(&values[place * points..][..points], &config.grid))
+                        chunk.extend(turned(&values[place * points..][..points], &config.grid));
                     }
                     None => chunk.extend(std::iter::repeat_n(f32::NAN, points)),
                 }

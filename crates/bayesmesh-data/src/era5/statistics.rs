@@ -3,12 +3,16 @@
 use std::path::Path;
 
 use bayesmesh_files::{AtomicFile, FileError, create_folder_of, read_text};
+use bayesmesh_kernels::stream::{Purpose, Stream};
 use serde_json::{Value, json};
 
 use super::error::Era5Error;
 use super::progress::Progress;
 use super::store::Store;
 use super::variable::{Variable, nearest};
+
+/// Statistics of a large store are of so many times.
+const SAMPLE: usize = 200;
 
 /// Mean and standard deviation of a variable, over all points and times alike.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,6 +61,20 @@ impl Statistics {
         }
         progress(Progress { what: "statistics", done: times.len(), of: times.len() });
         Ok(Self::of_sums(variables, &sums))
+    }
+
+    /// Over 200 of these times, always the same of so many, or all if there are no more.
+    pub fn sampled(
+        store: &Store,
+        variables: &[Variable],
+        times: &[usize],
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Self, Era5Error> {
+        // Tensors 0 and 1 of this purpose order epochs and divide images.
+        let order = Stream::new(0, Purpose::Shuffle).at_tensor(2).permutation(times.len());
+        let mut some: Vec<usize> = order.into_iter().take(SAMPLE).map(|i| times[i]).collect();
+        some.sort_unstable();
+        Self::of(store, variables, &some, progress)
     }
 
     pub(super) fn of_sums(variables: &[Variable], sums: &[Sum]) -> Self {
@@ -280,7 +298,7 @@ mod tests {
             ),
             (
                 Variable::at("geopotential", 500),
-                Moments { mean: -1.0 / 3.0, std: 3357.073_486_328_125 },
+                Moments { mean: -1.0 / 3.0, std: 3_357.073_486_328_125 },
             ),
         ])
     }

@@ -1,15 +1,10 @@
 //! The normalised fields of a store: kept in memory, or read when they are needed.
 
-use bayesmesh_kernels::stream::{Purpose, Stream};
-
 use super::config::{FieldsConfig, Missing};
 use crate::era5::error::{Era5Error, hours};
 use crate::era5::progress::Progress;
 use crate::era5::statistics::{Statistics, Sum};
 use crate::era5::store::Store;
-
-/// Where statistics are computed from a store that is not kept, they are of so many times.
-const SAMPLE: usize = 200;
 
 /// The times of a store that examples can be made of, and their fields.
 #[derive(Debug)]
@@ -51,7 +46,7 @@ impl Source {
             stored.and_then(|stored| stored.units.clone())
         });
         let begin = range.start;
-        let every = (step / store.step()?) as usize;
+        let every = (step / step_of(store, config)?) as usize;
         let numbers: Vec<usize> = range.step_by(every).collect();
         let mut source = Self {
             store: store.clone(),
@@ -212,11 +207,8 @@ impl Source {
         }
         let (variables, points) = (&self.config.variables, self.points());
         let Some(values) = &self.values else {
-            let order = Stream::new(0, Purpose::Shuffle).at_tensor(2).permutation(good.len());
-            let mut times: Vec<usize> =
-                order.into_iter().take(SAMPLE).map(|i| self.numbers[good[i]]).collect();
-            times.sort_unstable();
-            return Statistics::of(&self.store, variables, &times, progress);
+            let times: Vec<usize> = good.iter().map(|&place| self.numbers[place]).collect();
+            return Statistics::sampled(&self.store, variables, &times, progress);
         };
         let mut sums = vec![Sum::default(); variables.len()];
         for place in good {
@@ -238,10 +230,18 @@ impl Source {
     }
 }
 
+/// The distance of a store's times; of a single one, which can be forecast from, it is the lead.
+fn step_of(store: &Store, config: &FieldsConfig) -> Result<i64, Era5Error> {
+    match store.is_a_single_time() && config.lead > 0 && config.stride == 0 {
+        true => Ok(config.lead),
+        false => store.step(),
+    }
+}
+
 /// The distance of the times that examples need, in seconds: the greatest of which both lead and
 /// stride are multiples. Refuses what does not go together with the store.
 fn spacing(store: &Store, config: &FieldsConfig) -> Result<i64, Era5Error> {
-    let step = store.step()?;
+    let step = step_of(store, config)?;
     let refused = |problem: String| Err(Era5Error::Setting(problem));
     let store = store.location();
     if config.lead <= 0 || config.lead % step != 0 {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
-use super::chunks::{Chunked, Numbers, Trouble};
+use super::chunks::{Chunked, Numbers};
 use super::metadata::ArrayInfo;
 use crate::era5::error::Era5Error;
 use crate::era5::grid::Grid;
@@ -170,20 +170,8 @@ pub(super) fn numbers(
         Ok(chunked) => chunked,
         Err(problem) => return Err(Era5Error::Metadata { store, array, problem }),
     };
-    chunked.coordinate(info.shape[0]).map_err(|trouble| match trouble {
-        Trouble::Missing => Era5Error::MissingChunk {
-            store,
-            variable: array,
-            when: "all times (it is a coordinate)".to_owned(),
-            chunk: chunked.key(&[0]),
-        },
-        Trouble::Damaged(problem) => Era5Error::Chunk {
-            store,
-            variable: array,
-            when: "all times (it is a coordinate)".to_owned(),
-            chunk: chunked.key(&[0]),
-            problem,
-        },
+    chunked.coordinate(info.shape[0]).map_err(|trouble| {
+        trouble.error(&store, format!("the coordinate `{name}`"), chunked.key(&[0]))
     })
 }
 

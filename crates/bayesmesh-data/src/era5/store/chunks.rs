@@ -10,6 +10,7 @@ use zarrs::array::{
 use zarrs::storage::ReadableStorageTraits;
 
 use super::metadata::{ArrayInfo, Kind};
+use crate::era5::error::Era5Error;
 
 /// Any array that can be read.
 pub(super) type AnyArray = Array<dyn ReadableStorageTraits>;
@@ -21,6 +22,17 @@ pub(super) enum Trouble {
     Missing,
     /// It is, but cannot be decoded or read.
     Damaged(String),
+}
+
+impl Trouble {
+    /// As an error of a store, a field of it and the key of the chunk.
+    pub fn error(self, store: &str, field: String, chunk: String) -> Era5Error {
+        let store = store.to_owned();
+        match self {
+            Self::Missing => Era5Error::MissingChunk { store, field, chunk },
+            Self::Damaged(problem) => Era5Error::Chunk { store, field, chunk, problem },
+        }
+    }
 }
 
 /// An array of which chunks are read: of a sharded one the inner chunks.
@@ -141,13 +153,13 @@ impl Chunked {
                 Kind::I64 => whole.extend(self.elements::<i64>(&[chunk])?),
                 Kind::F64 => floats.extend(self.elements::<f64>(&[chunk])?),
                 Kind::I32 => {
-                    whole.extend(self.elements::<i32>(&[chunk])?.into_iter().map(i64::from))
+                    whole.extend(self.elements::<i32>(&[chunk])?.into_iter().map(i64::from));
                 }
                 Kind::I16 => {
-                    whole.extend(self.elements::<i16>(&[chunk])?.into_iter().map(i64::from))
+                    whole.extend(self.elements::<i16>(&[chunk])?.into_iter().map(i64::from));
                 }
                 Kind::U32 => {
-                    whole.extend(self.elements::<u32>(&[chunk])?.into_iter().map(i64::from))
+                    whole.extend(self.elements::<u32>(&[chunk])?.into_iter().map(i64::from));
                 }
                 _ => floats.extend(self.values(&[chunk])?.into_iter().map(f64::from)),
             }

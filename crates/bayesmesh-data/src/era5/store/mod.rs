@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use zarrs::storage::ReadableStorage;
 
 use self::axis::{Axes, Coordinate};
-use self::chunks::{AnyArray, Cache, Chunked, Trouble};
+use self::chunks::{AnyArray, Cache, Chunked};
 use self::metadata::ArrayInfo;
 use super::error::Era5Error;
 use super::grid::Grid;
@@ -78,6 +78,7 @@ impl fmt::Debug for Store {
 
 /// Where a field lies in its array.
 struct Field<'a> {
+    name: &'a str,
     number: usize,
     info: &'a ArrayInfo,
     /// For each dimension: what it is, and the index in it if it is fixed.
@@ -170,6 +171,11 @@ impl Store {
         self.0.axes.step(self.location())
     }
 
+    /// Whether the only thing that keeps the times from having a distance is that there is one.
+    pub(super) fn is_a_single_time(&self) -> bool {
+        self.0.axes.has_units() && self.times().len() == 1
+    }
+
     /// The variables, by name.
     pub fn variables(&self) -> &[Stored] {
         &self.0.variables
@@ -237,8 +243,8 @@ impl Store {
         assert!(time < self.times().len(), "time {time} of {}", self.times().len());
         let field = self.field(variable, Some(time), others)?;
         let when = || match self.0.axes.has_units() {
-            true => utc(self.times()[time]),
-            false => format!("step {time}"),
+            true => format!(" at {}", utc(self.times()[time])),
+            false => format!(" at step {time}"),
         };
         self.gather(&field, &variable.to_string(), &when)
     }
@@ -254,7 +260,7 @@ impl Store {
             return Err(Era5Error::NoConstant { store, name, has });
         }
         let field = self.field(&Variable::surface(name), None, &[])?;
-        self.gather(&field, name, &|| "no time (it is constant)".to_owned())
+        self.gather(&field, name, &String::new)
     }
 
     /// The numbers of a coordinate.
@@ -348,11 +354,13 @@ impl Store {
                 store: store(),
                 variable: name.clone(),
                 dimensions: info.dimensions.clone(),
-                found: info.shape.clone(),
-                expected,
+                sizes: format!(
+                    "the shape {:?}, but its coordinates have {expected:?} values",
+                    info.shape
+                ),
             });
         }
-        Ok(Field { number, info, dimensions })
+        Ok(Field { name, number, info, dimensions })
     }
 
     /// Brings the chunks that have a field together, in our orientation.
@@ -363,12 +371,11 @@ impl Store {
         when: &dyn Fn() -> String,
     ) -> Result<Vec<f32>, Era5Error> {
         let inner = &*self.0;
-        let name = variable.split('.').next().unwrap_or(variable);
-        let opened =
-            inner.opened[field.number].get_or_init(|| open_array(&inner.storage, name, field.info));
+        let opened = inner.opened[field.number]
+            .get_or_init(|| open_array(&inner.storage, field.name, field.info));
         let chunked = opened.as_ref().map_err(|problem| Era5Error::Metadata {
             store: self.location().to_owned(),
-            array: name.to_owned(),
+            array: field.name.to_owned(),
             problem: problem.clone(),
         })?;
         let (rows, columns) = (&inner.axes.rows, &inner.axes.columns);
@@ -404,16 +411,8 @@ impl Store {
                 let id = (field.number, indices);
                 let chunk = inner.cache.get(&id, || chunked.values(&id.1));
                 let chunk = chunk.map_err(|trouble| {
-                    let (store, variable) = (self.location().to_owned(), variable.to_owned());
-                    let (when, chunk) = (when(), chunked.key(&id.1));
-                    match trouble {
-                        Trouble::Missing => {
-                            Era5Error::MissingChunk { store, variable, when, chunk }
-                        }
-                        Trouble::Damaged(problem) => {
-                            Era5Error::Chunk { store, variable, when, chunk, problem }
-                        }
-                    }
+                    let field = format!("`{variable}`{}", when());
+                    trouble.error(self.location(), field, chunked.key(&id.1))
                 })?;
                 for (i, &row) in rows[top..].iter().take(high).enumerate() {
                     let from = fixed + i * strides[latitude];
