@@ -151,7 +151,7 @@ fn a_batch_is_made_of_states_masks_and_features() {
             let square = values.iter().map(|value| value * value).sum::<f32>() / points as f32;
             assert!(mean.abs() < 1e-5 && (square - 1.0).abs() < 1e-4, "{channel} {mean} {square}");
         }
-        // The first feature at the equator's side of noon: sin(2π·hour/24 + λ), λ of column 4 is 90°.
+        // The first feature is sin(2π·hour/24 + λ); column 4 of 16 is at 90° east.
         let hour = (train.origin_time(row) % DAY) as f32 / 3600.0;
         let angle = std::f32::consts::TAU * (hour / 24.0 + 0.25);
         assert!((input[7 * points + 4] - angle.sin()).abs() < 1e-5);
@@ -300,8 +300,8 @@ fn a_forecast_can_begin_at_a_single_time() {
     assert!(all.truth(0, 1).unwrap().is_none());
     let state = all.state(0).unwrap();
     for (variable, field) in upper.iter().zip(state.chunks_exact(64 * 32)) {
-        // Normalised by statistics of the real world, a real state is of order 1. The stratosphere of
-        // 1959 is another matter: hardly anybody had measured its humidity.
+        // Normalised by statistics of the real world, a real state is of order 1. The stratosphere
+        // of 1959 is another matter: hardly anybody had measured its humidity.
         if variable.name == "specific_humidity" && variable.level < Some(300) {
             continue;
         }

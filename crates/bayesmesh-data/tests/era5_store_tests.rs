@@ -357,7 +357,8 @@ fn a_value_that_is_no_number_is_an_error_or_left_out() {
         error,
         &["store.zarr", "`2m_temperature` at 2020-02-29T06:00:00Z", "1 of 24 values", "leave-out"],
     );
-    // Of five times the third is missing: in the training part 0 → 1 is left, in the others nothing.
+    // Of five times the third is missing: in the training part 0 → 1 is left, in the others
+    // nothing.
     let error = examples(&store, Missing::LeaveOut).unwrap_err();
     assert_says(error, &["no example in the validation part"]);
 }

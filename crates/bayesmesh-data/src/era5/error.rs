@@ -15,8 +15,8 @@ use crate::Blame;
 pub enum Era5Error {
     /// There is nothing, or nothing that is a Zarr store.
     #[error(
-        "{store}: no Zarr store here ({problem}). Check the path; a store is a folder or an address \
-         that has `.zmetadata`, `.zgroup` or `zarr.json` directly in it"
+        "{store}: no Zarr store here ({problem}). Check the path; a store is a folder or an \
+         address that has `.zmetadata`, `.zgroup` or `zarr.json` directly in it"
     )]
     NoStore {
         /// The location.
@@ -27,8 +27,8 @@ pub enum Era5Error {
 
     /// An address of a kind that is not known.
     #[error(
-        "{store}: `{scheme}://` is not supported. Use a folder, `file://`, `http://`, `https://` or \
-         `gs://` for public buckets"
+        "{store}: `{scheme}://` is not supported. Use a folder, `file://`, `http://`, `https://` \
+         or `gs://` for public buckets"
     )]
     Scheme {
         /// The location.
@@ -165,9 +165,9 @@ pub enum Era5Error {
 
     /// Times are missing.
     #[error(
-        "{store}: a gap in time: no step between {} and {}, where the others are {} apart. Complete \
-         the store, put fields of NaN at the missing times (and `missing = \"leave-out\"`), or use \
-         the part before or after",
+        "{store}: a gap in time: no step between {} and {}, where the others are {} apart. \
+         Complete the store, put fields of NaN at the missing times (and `missing = \
+         \"leave-out\"`), or use the part before or after",
         utc(*from), utc(*to), hours(*step)
     )]
     Gap {
@@ -236,8 +236,8 @@ pub enum Era5Error {
 
     /// An array with other dimensions than a field has.
     #[error(
-        "{store}: `{variable}` has the dimensions {dimensions:?}; a field has latitude and longitude \
-         and may have time and level. Leave this variable out"
+        "{store}: `{variable}` has the dimensions {dimensions:?}; a field has latitude and \
+         longitude and may have time and level. Leave this variable out"
     )]
     Dimensions {
         /// The location.
@@ -250,8 +250,8 @@ pub enum Era5Error {
 
     /// A variable in another unit than ERA5 has.
     #[error(
-        "{store}: `{variable}` is in `{found}`, but ERA5 has it in `{expected}`{hint}. Convert it, or \
-         correct the attribute `units`"
+        "{store}: `{variable}` is in `{found}`, but ERA5 has it in `{expected}`{hint}. Convert it, \
+         or correct the attribute `units`"
     )]
     Units {
         /// The location.
@@ -297,7 +297,10 @@ pub enum Era5Error {
     Write(FileError),
 
     /// Something has the name of what is to be written.
-    #[error("{}: this exists already. Choose another name, or say that it is to be replaced", path.display())]
+    #[error(
+        "{}: this exists already. Choose another name, or say that it is to be replaced",
+        path.display()
+    )]
     Exists {
         /// The path.
         path: PathBuf,

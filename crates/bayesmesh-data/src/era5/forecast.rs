@@ -81,7 +81,7 @@ impl ForecastWriter {
         layout.whole(
             "number",
             (0..config.numbers as i64).collect(),
-            json!({"standard_name": "realization", "long_name": "number of the draw", "units": "1"}),
+            json!({"standard_name": "realization", "long_name": "number of the draw"}),
         )?;
         let levels: BTreeSet<u32> = config.variables.iter().filter_map(|v| v.level).collect();
         let levels: Vec<u32> = levels.into_iter().collect();
@@ -108,7 +108,8 @@ impl ForecastWriter {
     }
 
     /// Writes a draw of the forecast from a time at a lead, by their numbers: all variables
-    /// `[variable, latitude, longitude]`, north first, in their units. In any order, from any thread.
+    /// `[variable, latitude, longitude]`, north first, in their units. In any order, from any
+    /// thread.
     ///
     /// # Panics
     ///

@@ -79,8 +79,8 @@ impl Grid {
         self.latitudes.len() * self.longitudes.len()
     }
 
-    /// The weight of each latitude as in WeatherBench2: wᵢ ∝ sin of the upper edge of its cell − sin
-    /// of the lower one; edges are half way between rows and at the poles, the mean is 1.
+    /// The weight of each latitude as in WeatherBench2: wᵢ ∝ sin of the upper edge of its cell −
+    /// sin of the lower one; edges are half way between rows and at the poles, the mean is 1.
     pub fn weights(&self) -> Vec<f32> {
         let n = self.latitudes.len();
         let edge = |i: usize| match i {

@@ -157,7 +157,8 @@ impl Layout {
 impl Sink {
     /// Writes a chunk, of which all values are given, also those beyond the end of the array.
     pub fn put<'a>(&self, chunk: &[u64], values: impl IntoArrayBytes<'a>) -> Result<(), Era5Error> {
-        // Also a chunk of nothing but NaN is written: one that is missing is an error to our reader.
+        // Also a chunk of nothing but NaN is written: one that is missing is an error to our
+        // reader.
         let options = CodecOptions::default().with_store_empty_chunks(true);
         let key = self.path.join(self.array.chunk_key(chunk).as_str());
         self.array.store_chunk_opt(chunk, values, &options).map_err(|error| match error {

@@ -142,7 +142,10 @@ impl Statistics {
 
     /// As `statistics.json` has it.
     pub fn to_json(&self) -> Value {
-        let entry = |(variable, moments): &(Variable, Moments)| json!({"variable": variable.to_string(), "mean": moments.mean, "std": moments.std});
+        let entry = |(variable, moments): &(Variable, Moments)| {
+            let variable = variable.to_string();
+            json!({"variable": variable, "mean": moments.mean, "std": moments.std})
+        };
         json!({"variables": self.0.iter().map(entry).collect::<Vec<_>>()})
     }
 
@@ -246,8 +249,8 @@ impl Statistics {
             Some((variable, Moments { mean, std })) => Err(Era5Error::Statistics {
                 file: file.to_owned(),
                 problem: format!(
-                    "`{variable}` has the mean {mean} and the deviation {std}; a deviation is above \
-                     0. Compute them again with `bayesmesh data stats era5`"
+                    "`{variable}` has the mean {mean} and the deviation {std}; a deviation is \
+                     above 0. Compute them again with `bayesmesh data stats era5`"
                 ),
             }),
         }

@@ -14,7 +14,8 @@ pub fn utc(seconds: i64) -> String {
     Timestamp::from_second(seconds).map_or_else(|_| format!("{seconds} s"), |time| time.to_string())
 }
 
-/// Unix seconds of `2020-01-01`, `2020-01-01T06`, `2020-01-01T06:00` or `2020-01-01T06:00:00Z`, UTC.
+/// Unix seconds of `2020-01-01`, `2020-01-01T06`, `2020-01-01T06:00` or `2020-01-01T06:00:00Z`,
+/// UTC.
 pub fn parse_date(text: &str) -> Result<i64, Era5Error> {
     stated(text).ok_or_else(|| {
         Era5Error::Setting(format!(

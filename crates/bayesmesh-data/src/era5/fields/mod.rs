@@ -44,8 +44,8 @@ pub struct Parts {
 /// at t − lead, t − 2·lead … (`history` states in all), what is usual at t and at t + lead and the
 /// masks land, soil type and topography if they are wanted, and four features: sin and cos of 2π·hour/24 + longitude, and sin(latitude)
 /// times sin and cos of 2π·day/365.25. A target is `[rows, V·latitudes·longitudes]`, the variables
-/// at t + lead. Values are normalised by [`Statistics`]; land is as it is, the other masks have mean
-/// 0 and deviation 1. Cheap to clone.
+/// at t + lead. Values are normalised by [`Statistics`]; land is as it is, the other masks have
+/// mean 0 and deviation 1. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Fields {
     all: Arc<All>,
@@ -66,8 +66,9 @@ struct All {
 }
 
 impl Fields {
-    /// The three parts of a store. `statistics` are those to normalise by; `None`: computed from the
-    /// training part, all of its times if the store is kept in memory, else at most 200 of them.
+    /// The three parts of a store. `statistics` are those to normalise by; `None`: computed from
+    /// the training part, all of its times if the store is kept in memory, else at most 200 of
+    /// them.
     ///
     /// Values that are not numbers are looked for when a store is kept in memory, and also
     /// otherwise where they are to be left out, which reads the store once; else they are an error
@@ -91,9 +92,9 @@ impl Fields {
                 true => Err(Era5Error::TooShort {
                     store: store.location().to_owned(),
                     problem: format!(
-                        "no example in the {name} part: of its {} times, none has all that it needs \
-                         at its own time, before and {} s later. Choose another split, or a longer \
-                         store",
+                        "no example in the {name} part: of its {} times, none has all that it \
+                         needs at its own time, before and {} s later. Choose another split, or a \
+                         longer store",
                         cuts[k + 1] - cuts[k],
                         config.lead
                     ),
@@ -250,8 +251,8 @@ impl Fields {
         self.past(row).map(|place| self.at(place)).collect()
     }
 
-    /// The normalised truth a number of leads after the origin of an example; `None` where it is not
-    /// in the store, or not complete.
+    /// The normalised truth a number of leads after the origin of an example; `None` where it is
+    /// not in the store, or not complete.
     pub fn truth(&self, row: usize, leads: usize) -> Result<Option<Vec<f32>>, Era5Error> {
         let place = self.origins[row] + leads * self.all.source.lead();
         if self.all.source.bad.get(place).is_none_or(|&bad| bad) {
@@ -319,7 +320,8 @@ impl Fields {
         begin..end.min(source.times.len())
     }
 
-    /// Unix seconds and normalised fields of the times of this part that have everything, each once.
+    /// Unix seconds and normalised fields of the times of this part that have everything, each
+    /// once.
     pub(super) fn complete_times(&self) -> impl Iterator<Item = (i64, usize)> {
         let source = &self.all.source;
         self.places().filter(|&place| !source.bad[place]).map(|place| (source.times[place], place))
@@ -380,7 +382,8 @@ fn cuts(store: &Store, split: &Split) -> Result<[usize; 4], Era5Error> {
             let sum: f64 = shares.iter().sum();
             if shares.iter().any(|share| !(0.0..=1.0).contains(share)) || sum > 1.0 + 1e-9 {
                 return Err(Era5Error::Setting(format!(
-                    "a split into shares of {shares:?}; they are from 0 to 1 and add up to at most 1"
+                    "a split into shares of {shares:?}; they are from 0 to 1 and add up to at most \
+                     1"
                 )));
             }
             // 0.7 + 0.1 is a little less than 0.8.

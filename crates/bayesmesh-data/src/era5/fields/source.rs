@@ -246,16 +246,16 @@ fn spacing(store: &Store, config: &FieldsConfig) -> Result<i64, Era5Error> {
     let store = store.location();
     if config.lead <= 0 || config.lead % step != 0 {
         return refused(format!(
-            "a lead of {} does not go with {store}, which has a field every {}; choose a multiple of \
-             that",
+            "a lead of {} does not go with {store}, which has a field every {}; choose a multiple \
+             of that",
             hours(config.lead),
             hours(step)
         ));
     }
     if config.stride < 0 || config.stride % step != 0 {
         return refused(format!(
-            "a stride of {} does not go with {store}, which has a field every {}; choose a multiple \
-             of that, or 0 for every field",
+            "a stride of {} does not go with {store}, which has a field every {}; choose a \
+             multiple of that, or 0 for every field",
             hours(config.stride),
             hours(step)
         ));

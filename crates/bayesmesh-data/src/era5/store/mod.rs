@@ -50,10 +50,10 @@ impl Stored {
 /// A store of fields over time, opened for reading.
 ///
 /// Arrays may have their dimensions in any order and latitudes in either direction; what is read is
-/// always `[latitude, longitude]`, north first, longitude ascending from 0°. Zarr of version 2 and 3,
-/// with consolidated metadata or in a folder that can be listed; sharded arrays are read by their
-/// inner chunks. Chunks are decoded once and kept as long as there is room. Cheap to clone, and
-/// clones share what is decoded.
+/// always `[latitude, longitude]`, north first, longitude ascending from 0°. Zarr of version 2 and
+/// 3, with consolidated metadata or in a folder that can be listed; sharded arrays are read by
+/// their inner chunks. Chunks are decoded once and kept as long as there is room. Cheap to clone,
+/// and clones share what is decoded.
 #[derive(Clone)]
 pub struct Store(Arc<Inner>);
 

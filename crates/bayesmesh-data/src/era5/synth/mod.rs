@@ -71,10 +71,10 @@ impl Default for SynthConfig {
 ///
 /// `a(t+1) = ρ·A a(t) + σ·√(1 − ρ²)·n(t+1)`.
 ///
-/// A moves each row east by a number of columns that depends on the latitude, n are smooth fields of
-/// deviation 1 that nobody can know, and σ is the deviation of anomalies. So the distribution of the
-/// next time, given the present one, is normal with a known mean, and a deviation
-/// `σ·√(1 − ρ²)` that is the same everywhere; and so on for the times after it.
+/// A moves each row east by a number of columns that depends on the latitude, n are smooth fields
+/// of deviation 1 that nobody can know, and σ is the deviation of anomalies. So the distribution of
+/// the next time, given the present one, is normal with a known mean, and a deviation `σ·√(1 − ρ²)`
+/// that is the same everywhere; and so on for the times after it.
 #[derive(Clone, Debug)]
 pub struct Synthetic {
     config: SynthConfig,
@@ -193,8 +193,8 @@ impl Synthetic {
         self.field(variable).map(|field| field.best)
     }
 
-    /// The mean of the best forecast of a variable a number of steps after a time, from its field at
-    /// that time: `[latitude, longitude]`, in its unit. `None` if there is no such variable.
+    /// The mean of the best forecast of a variable a number of steps after a time, from its field
+    /// at that time: `[latitude, longitude]`, in its unit. `None` if there is no such variable.
     pub fn best_mean(
         &self,
         variable: &Variable,

@@ -169,7 +169,8 @@ mod tests {
             assert!((square - 1.0).abs() < 0.112, "{square}");
         }
         // The first and the last column are neighbours; kernels of 40° give a correlation of
-        // exp(−(22.5/40)²/4) = 0.92 to the next column, and exp(−(180/40)²/4) = 0.006 half way round.
+        // exp(−(22.5/40)²/4) = 0.92 to the next column, and exp(−(180/40)²/4) = 0.006 half way
+        // round.
         assert!((near - 0.92).abs() < 0.08 && far.abs() < 0.08, "{near} {far}");
     }
 }
