@@ -49,6 +49,11 @@ pub struct GlobeCnnConfig {
     /// `functional-noise` posterior; 0 is none.
     #[key(default = 0, also("noise_dim", "latent"))]
     pub noise: usize,
+    /// Fields of white noise that the network sees beside its input, others in each draw, e.g. 4 for
+    /// a `functional-noise` posterior; 0 is none. Every point has its own noise, so that a step
+    /// shows the network very many draws of it.
+    #[key(default = 0, also("noise_channels"))]
+    pub noise_fields: usize,
 }
 
 impl GlobeCnnConfig {
@@ -56,6 +61,11 @@ impl GlobeCnnConfig {
     fn grid(&self) -> [usize; 2] {
         let patch = self.patch.max(1);
         [self.latitudes.div_ceil(patch), self.longitudes / patch]
+    }
+
+    /// The channels that the network sees.
+    fn seen(&self) -> usize {
+        self.channels.saturating_add(self.noise_fields)
     }
 
     /// Refuses sizes that do not go together, in a sentence that says what to change.
@@ -81,7 +91,8 @@ impl GlobeCnnConfig {
 
     /// How many weights the network has; the largest number where it has more.
     pub fn weights(&self) -> u64 {
-        let Self { channels, variables, patch, width, noise, .. } = *self;
+        let Self { variables, patch, width, noise, .. } = *self;
+        let channels = self.seen();
         let [area, width] = [patch * patch, width].map(|n| n as u64);
         let [channels, variables, noise] = [channels, variables, noise].map(|n| n as u64);
         let norm = width.saturating_mul(2).saturating_mul(noise.saturating_add(1));
@@ -104,7 +115,7 @@ impl GlobeCnnConfig {
         let width = self.width as u64;
         let block = tokens.saturating_mul(width.saturating_mul(7));
         let outputs = (self.variables * self.latitudes * self.longitudes) as u64;
-        let patches = tokens.saturating_mul((self.patch * self.patch * self.channels) as u64);
+        let patches = tokens.saturating_mul((self.patch * self.patch * self.seen()) as u64);
         block
             .saturating_mul(self.dilations.len() as u64 + 1)
             .saturating_add(patches)
@@ -120,7 +131,7 @@ impl GlobeCnnConfig {
         if let Err(reason) = self.check() {
             panic!("{reason}");
         }
-        let Self { channels, variables, patch, width, noise, .. } = *self;
+        let Self { variables, patch, width, noise, .. } = *self;
         let area = patch * patch;
         let linear = |from, to| LinearConfig::new(from, to).init(device);
         let norm = || Norm {
@@ -133,7 +144,7 @@ impl GlobeCnnConfig {
             second: linear(9 * width, width),
         };
         GlobeCnn {
-            embed: linear(area * channels, width),
+            embed: linear(area * self.seen(), width),
             blocks: self.dilations.iter().map(block).collect(),
             norm: norm(),
             recover: LinearConfig::new(width, variables * area).with_bias(false).init(device),
@@ -193,7 +204,8 @@ impl Network for GlobeCnn {
         let turns = turns_of(turns, longitudes);
         let globe = Globe { grid: [latitudes, longitudes], patch, turns };
         let [rows, ..] = fields.dims();
-        let patches = ops::globe_patches(fields.clone(), globe.clone());
+        let seen = with_noise(fields.clone(), config.noise_fields, draw);
+        let patches = ops::globe_patches(seen, globe.clone());
         let mut x = linear(&self.embed, patches);
         let latent = match config.noise {
             0 => None,
@@ -225,6 +237,20 @@ impl Norm {
     }
 }
 
+/// Fields with others of white noise after them; with zeros under a posterior without noise.
+fn with_noise(fields: Tensor<4>, count: usize, draw: &Draw) -> Tensor<4> {
+    if count == 0 {
+        return fields;
+    }
+    let ([rows, _, high, wide], device) = (fields.dims(), fields.device());
+    let shape = [rows, count, high, wide];
+    let noise = match draw.latent_of_rows(rows, count * high * wide) {
+        Some(noise) => Tensor::from_data(TensorData::new(noise, shape), &device),
+        None => Tensor::zeros(shape, &device),
+    };
+    Tensor::cat(vec![fields, noise], 1)
+}
+
 fn linear(layer: &Linear, x: Tensor<3>) -> Tensor<3> {
     let bias = layer.bias.as_ref().map(Param::val);
     ops::linear(x, layer.weight.val(), bias, Epilogue::default())
@@ -250,13 +276,14 @@ mod tests {
             dilations: vec![1, 2],
             dropout: 0.0,
             noise: 4,
+            noise_fields: 0,
         }
     }
 
     #[test]
     fn weights_are_counted_before_they_are_made() {
-        for noise in [0, 4] {
-            let config = GlobeCnnConfig { noise, ..config() };
+        for [noise, noise_fields] in [[0, 0], [4, 0], [0, 3]] {
+            let config = GlobeCnnConfig { noise, noise_fields, ..config() };
             let network = config.init(&Device::default());
             assert_eq!(config.weights(), network.num_params() as u64);
         }

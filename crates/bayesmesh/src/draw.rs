@@ -140,6 +140,19 @@ impl Draw {
         })
     }
 
+    /// Latent numbers of this draw for each example, `[rows, n]`, standard normal and independent:
+    /// noise fields for networks whose outputs are fields. As with dropout, an example is addressed
+    /// by its row in the whole batch. `None` under a posterior without.
+    pub fn latent_of_rows(&self, rows: usize, n: usize) -> Option<Vec<f32>> {
+        self.asked_latent.set(self.asked_latent.get() || n > 0);
+        self.latent.then(|| {
+            let mut latent = vec![0.0; rows * n];
+            let stream = self.stream(Purpose::Latent).at_tensor(1);
+            stream.fill_normal((self.rows.start * n) as u64, &mut latent);
+            latent
+        })
+    }
+
     /// The stream of this draw for one purpose.
     ///
     /// A network whose forward pass is random in another way than by dropout takes its numbers from
@@ -220,6 +233,11 @@ mod tests {
         assert_eq!(numbers(0, Purpose::Weights), numbers(3, Purpose::Weights));
         assert_ne!(numbers(0, Purpose::Latent), numbers(3, Purpose::Latent));
         assert_ne!(numbers(2, Purpose::Latent), numbers(3, Purpose::Latent));
+        // An example has its own numbers, wherever its batch is divided.
+        let whole = Draw::new(1, 2, 3).with_latent().with_rows(0..3).latent_of_rows(3, 6).unwrap();
+        let last = Draw::new(1, 2, 3).with_latent().with_rows(2..3).latent_of_rows(1, 6).unwrap();
+        assert_eq!(whole[12..], last[..]);
+        assert_ne!(whole[..6], last[..]);
         let draw = Draw::for_prediction(1, 2);
         assert_eq!(draw.latent(4), None);
         assert!(draw.at_lead(7).is_for_prediction());
