@@ -38,6 +38,9 @@ impl Model for GlobeCnnConfig {
             let help = "change the key that is named, or the grid of `[data]`";
             Conflict::new("model.patch", message, help)
         });
-        sizes.into_iter().chain(randomness(self.dropout, self.noise + self.noise_fields, recipe)).collect()
+        sizes
+            .into_iter()
+            .chain(randomness(self.dropout, self.noise + self.noise_fields, recipe))
+            .collect()
     }
 }
