@@ -144,19 +144,22 @@ fn matrix(weight: &FlexTensor) -> Matrix<'_> {
 }
 
 /// Rows that go through all that is done with them before the next: so few that what is written is
-/// still in the cache when it is read, so many that dividing the products costs them nothing.
-/// Fixed, so that sums over rows are the same on any number of threads.
-const BLOCK: usize = 512;
+/// still in the cache when it is read, so many that dividing the products costs them nothing. A
+/// large layer overflows the cache anyhow, and its products gain by more rows. Fixed by the size of
+/// the layer, so that sums over rows are the same on any number of threads.
+fn block_rows(inputs: usize, units: usize) -> usize {
+    if inputs.saturating_mul(units) < 1 << 18 { 512 } else { 2048 }
+}
 
 /// So many whole rows as are worth handing to a thread.
 fn piece(units: usize) -> usize {
     (gelu::BLOCK / units.max(1)).max(1) * units.max(1)
 }
 
-/// A block of rows of so many numbers, as a matrix.
-fn block(values: &[f32], index: usize, units: usize) -> Matrix<'_> {
+/// Block number `index` of rows of so many numbers, as a matrix.
+fn block(values: &[f32], index: usize, block: usize, units: usize) -> Matrix<'_> {
     let rows = values.len() / units.max(1);
-    let rows = (index * BLOCK).min(rows)..((index + 1) * BLOCK).min(rows);
+    let rows = (index * block).min(rows)..((index + 1) * block).min(rows);
     Matrix::new(&values[rows.start * units..rows.end * units], rows.len(), units)
 }
 
@@ -179,9 +182,10 @@ impl Fused for Linear {
             _ => Vec::new(),
         };
         let (weight_matrix, piece) = (matrix(weight), piece(units));
-        let mut slope_blocks = slopes.chunks_mut((BLOCK * units).max(1));
-        for (index, y) in y.chunks_mut((BLOCK * units).max(1)).enumerate() {
-            let x = block(flex::values(x), index, inputs_count);
+        let rows = block_rows(inputs_count, units);
+        let mut slope_blocks = slopes.chunks_mut((rows * units).max(1));
+        for (index, y) in y.chunks_mut((rows * units).max(1)).enumerate() {
+            let x = block(flex::values(x), index, rows, inputs_count);
             x.times_onto(weight_matrix, 1.0, onto, y, units);
             if let Some(slopes) = slope_blocks.next() {
                 let pieces = y.par_chunks_mut(piece).zip(slopes.par_chunks_mut(piece));
@@ -235,8 +239,9 @@ impl Fused for Linear {
         if grad.is_empty() {
             grad_weight.fill(0.0);
         }
-        for index in 0..grad.len().div_ceil((BLOCK * units).max(1)) {
-            let range = index * BLOCK * units..((index + 1) * BLOCK * units).min(grad.len());
+        let rows = block_rows(inputs, units);
+        for index in 0..grad.len().div_ceil((rows * units).max(1)) {
+            let range = index * rows * units..((index + 1) * rows * units).min(grad.len());
             // h of the block: where there are slopes, in their place.
             let values = match &mut slopes {
                 Some(slopes) => {
@@ -248,11 +253,11 @@ impl Fused for Linear {
             };
             let h = Matrix::new(values, values.len() / units.max(1), units);
             if wanted[0] {
-                let grad_x = &mut grad_x[index * BLOCK * inputs..];
+                let grad_x = &mut grad_x[index * rows * inputs..];
                 h.times_onto(matrix(weight).transposed(), 1.0, Onto::Nothing, grad_x, inputs);
             }
             if wanted[1] {
-                let x = block(x_values, index, inputs).transposed();
+                let x = block(x_values, index, rows, inputs).transposed();
                 let onto = if index == 0 { Onto::Nothing } else { Onto::Sum };
                 x.times_onto(h, 1.0, onto, &mut grad_weight, units);
             }
