@@ -33,7 +33,7 @@ pub struct Sizes {
 /// | activations | of each draw that is kept | until its backward pass ends |
 /// | sums | n; reproducible up to (⌊log₂ d⌋ + 1)·n | from the end of the first backward pass |
 /// | gradients of weights | w; next to nothing where they are sent at once | the end of a backward pass |
-/// | exchange | what is on its way to other ranks, at most 64 MiB | the same |
+/// | exchange | what is on its way to other ranks early, at most 64 MiB | the same |
 ///
 /// All draws are kept by [`Memory::Retain`] for losses that need it, else one at a time. A sum over
 /// draws is in memory as far as it has been written: when the first backward pass begins, when
@@ -84,6 +84,7 @@ impl Footprint {
         let keeps = settings.memory == Memory::Retain && (certain || combine != Combine::Mean);
         let sends_early = settings.overlap && mesh.size() > 1 && !settings.shard_optimizer;
 
+        let on_the_way = BucketReducer::MOST_ON_THE_WAY as u64;
         let (numbers, weights) = (bytes(sizes.numbers), bytes(sizes.weights));
         let activations = bytes(rows.saturating_mul(sizes.activations));
         let parts = if settings.shard_optimizer { mesh.size() as u64 } else { 1 };
@@ -118,7 +119,6 @@ impl Footprint {
                 Reduce::Reproducible => before + 1,
             };
             let is_sent_early = sends_early && done + 1 == draws;
-            let exchanged = if mesh.size() > 1 && done + 1 == draws { numbers } else { 0 };
             let begin = Self {
                 weights: weights.saturating_mul(if certain { 1 } else { left }),
                 activations: activations.saturating_mul(left),
@@ -129,7 +129,7 @@ impl Footprint {
                 activations: activations.saturating_mul(left - 1),
                 sums: numbers.saturating_mul(during),
                 gradients: if is_sent_early { 0 } else { weights },
-                exchange: exchanged.min(BucketReducer::MOST_ON_THE_WAY as u64),
+                exchange: if is_sent_early { numbers.min(on_the_way) } else { 0 },
                 ..begin
             };
             [begin, end]

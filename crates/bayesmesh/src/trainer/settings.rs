@@ -117,8 +117,8 @@ pub struct Settings {
     /// for the result. Without effect where `shard_optimizer` is `true`.
     #[key(default = true)]
     pub overlap: bool,
-    /// Whether the optimiser's state is divided among the ranks, each with its share: less memory
-    /// where ranks are processes, for a little more communication. No difference for the result.
+    /// Whether the optimiser's state is divided among the ranks, each with its share: less memory,
+    /// for a little more communication. No difference for the result.
     ///
     /// The ranks are those that have the same numbers: all of the mesh, or those of the data axis
     /// for members. With reproducible sums the result does not differ in a bit. Checkpoints are
