@@ -22,6 +22,9 @@ pub(crate) enum Call {
     AllGather,
     AllGatherInto,
     AllGatherBytes,
+    /// How the values of an [`AllToAll`](Self::AllToAll) are divided.
+    AllToAllParts,
+    AllToAll,
     Broadcast {
         root: usize,
     },
@@ -37,7 +40,14 @@ pub(crate) enum Call {
 impl Call {
     /// Whether ranks may bring different lengths.
     pub fn is_ragged(self) -> bool {
-        matches!(self, Call::AllGather | Call::AllGatherBytes | Call::BroadcastBytes { .. })
+        matches!(
+            self,
+            Call::AllGather
+                | Call::AllGatherBytes
+                | Call::AllToAllParts
+                | Call::AllToAll
+                | Call::BroadcastBytes { .. }
+        )
     }
 
     /// The rank whose values all get, where there is one.
@@ -61,6 +71,7 @@ impl Display for Call {
             Call::AllGather => f.write_str("all_gather"),
             Call::AllGatherInto => f.write_str("all_gather_into"),
             Call::AllGatherBytes => f.write_str("all_gather_bytes"),
+            Call::AllToAllParts | Call::AllToAll => f.write_str("all_to_all"),
             Call::Broadcast { root } => write!(f, "broadcast(root {root})"),
             Call::BroadcastBytes { root } => write!(f, "broadcast_bytes(root {root})"),
             Call::Barrier => f.write_str("barrier"),

@@ -133,6 +133,14 @@ pub trait Communicator: Send + Sync + Debug {
     /// gets those of the others in their places. All ranks pass the same length.
     fn all_gather_into(&self, values: &mut [f32]) -> Result<(), CommError>;
 
+    /// Every rank gives a part of its values to each rank: `values` are as many parts as there are
+    /// ranks, one after another, of `parts[r]` elements for rank r. What the ranks have for this
+    /// one, in rank order, one after another.
+    ///
+    /// Parts may have any lengths. A rank whose parts are not one for each rank, or not all of its
+    /// values, is told to all by [`CommError::PartsMismatch`].
+    fn all_to_all(&self, values: &[f32], parts: &[usize]) -> Result<Vec<f32>, CommError>;
+
     /// Overwrites `values` on every rank with those of rank `root`; all pass the same length.
     fn broadcast(&self, values: &mut [f32], root: usize) -> Result<(), CommError>;
 

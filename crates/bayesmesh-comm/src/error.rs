@@ -62,6 +62,24 @@ pub enum CommError {
         /// How many values that one passed.
         other_length: usize,
     },
+    /// A rank divides its values otherwise than one part for each rank.
+    #[error(
+        "all_to_all: rank {rank} passed {parts} parts of {total} values in all, but there are \
+         {size} ranks and it has {length} values; pass one part for each rank that together are \
+         all values"
+    )]
+    PartsMismatch {
+        /// The lowest rank of the communicator that does.
+        rank: usize,
+        /// How many parts it has.
+        parts: usize,
+        /// How many values they are.
+        total: usize,
+        /// Ranks of the communicator.
+        size: usize,
+        /// How many values it passed.
+        length: usize,
+    },
     /// Two ranks met in different collective calls.
     #[error(
         "rank {rank} called {call} while rank {other_rank} called {other_call}; \

@@ -1,7 +1,7 @@
 //! Collective communication for BayesMesh: who the ranks are and how they combine what they hold.
 //!
 //! - [`Communicator`] is the interface everything above is written against: all-reduce, all-gather,
-//!   broadcast, barrier, split, of floats, integers and bytes. All of them are *collective*: every
+//!   all-to-all, broadcast, barrier, split, of floats, integers and bytes. All of them are *collective*: every
 //!   rank of the communicator calls the same operations in the same order.
 //! - [`threads`] implements it for ranks that are threads of one process and share memory;
 //!   `mpi`, with the cargo feature of that name, for ranks that are processes of an MPI job.
@@ -48,6 +48,7 @@ pub mod mesh;
 pub mod mpi;
 pub mod node;
 mod numbers;
+mod parts;
 pub mod reducer;
 mod texts;
 pub mod threads;

@@ -1,13 +1,19 @@
-//! Memory does not grow with the number of draws. Measured by counting allocated bytes.
+//! Memory does not grow with the number of draws, nor that of their outputs with the ranks. Measured
+//! by counting allocated bytes.
 
 mod common;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bayesmesh::loss::{Categorical, Expected, Loss, Mixture};
+use bayesmesh::loss::{Categorical, Combine, EnsembleCrps, Expected, Loss, Mixture};
 use bayesmesh::trainer::{Length, Memory};
-use bayesmesh::{Dataset, MeanField, Posterior, Prior, Settings, Stream, TensorDataset, Trainer};
+use bayesmesh::{
+    Dataset, Draw, MeanField, Mesh, Network, Posterior, Prior, Settings, Stream, TensorDataset,
+    Trainer,
+};
+use burn::module::Module;
+use burn::nn::{Linear, LinearConfig};
 use burn::tensor::{Device, Int, Tensor};
 use common::{Mlp, classification};
 
@@ -50,6 +56,60 @@ fn peak(loss: impl Loss<Target = Tensor<1, Int>>, samples: usize, memory: Memory
     PEAK.store(before, Ordering::Relaxed);
     trainer.fit(&data, None, Length::Steps(3)).unwrap();
     PEAK.load(Ordering::Relaxed) - before
+}
+
+/// A network of two numbers and many outputs.
+#[derive(Module, Debug)]
+struct Wide {
+    line: Linear,
+}
+
+const WIDTH: usize = 40_000;
+const DRAWS: usize = 32;
+
+impl Network for Wide {
+    type Input = Tensor<2>;
+
+    fn forward(&self, input: Tensor<2>, _draw: &Draw) -> Tensor<2> {
+        self.line.forward(input).repeat_dim(1, WIDTH)
+    }
+}
+
+/// The most bytes allocated at once on all ranks together, for a loss of all draws' outputs.
+fn peak_of_outputs(loss: impl Loss<Target = Tensor<2>>, ranks: usize) -> usize {
+    let device = Device::default();
+    let network = Wide { line: LinearConfig::new(1, 1).init(&device) };
+    let posterior = MeanField::new(network, Prior::normal(0.0, 1.0)).unwrap();
+    let (x, y) = (Tensor::<2>::ones([2, 1], &device), Tensor::<2>::ones([2, WIDTH], &device));
+    let data = TensorDataset::new(x, y).unwrap();
+    let settings = Settings {
+        samples: DRAWS,
+        batch: 1,
+        mesh: Mesh::samples(ranks).unwrap(),
+        threads: Some(1),
+        ..Settings::default()
+    };
+    let mut trainer = Trainer::new(posterior.initialised(0), loss, settings);
+    wait_for_threads();
+    let before = NOW.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    trainer.fit(&data, None, Length::Steps(3)).unwrap();
+    PEAK.load(Ordering::Relaxed) - before
+}
+
+/// Hands its draws on as the CRPS does, but gathered.
+struct Gathered;
+
+impl Loss for Gathered {
+    type Target = Tensor<2>;
+
+    fn combine(&self) -> Combine {
+        Combine::Gather
+    }
+
+    fn summary(&self, output: Tensor<2>, _target: &Tensor<2>) -> Tensor<2> {
+        output
+    }
 }
 
 /// Waits for the threads of an earlier training to end, where the system tells: what they still
@@ -130,6 +190,16 @@ fn peak_memory_does_not_grow_with_the_draws() {
     let retained = peak(mixture, 64, Memory::Retain);
     println!("retain: {retained} bytes with 64");
     assert!(retained > 10 * one, "retain: {retained} against {one}");
+
+    // All ranks together hold the outputs of all draws twice, and each some of one draw.
+    let (one_draw, all) = (WIDTH * 4, DRAWS * WIDTH * 4);
+    let [alone, divided] = [1, 4].map(|ranks| peak_of_outputs(EnsembleCrps::fair(), ranks));
+    println!("transposed: {alone} bytes on 1 rank, {divided} on 4, of outputs of {all}");
+    assert!(divided < 2 * all + 4 * 12 * one_draw, "transposed: {divided} on 4 ranks, of {all}");
+    // Gathered draws do grow with the ranks, or the measurement would not notice.
+    let gathered = peak_of_outputs(Gathered, 4);
+    println!("gathered: {gathered} bytes on 4 ranks");
+    assert!(gathered > 4 * all, "gathered: {gathered} on 4 ranks, of {all}");
 
     // A list of ten million draws would have 160 MB.
     let (few, many) = (peak_of_first_draws(4), peak_of_first_draws(10_000_000));

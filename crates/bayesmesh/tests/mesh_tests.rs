@@ -5,8 +5,8 @@ mod common;
 use std::ops::Range;
 
 use bayesmesh::loss::{
-    ByOutput, Categorical, EnsembleCrps, Expected, ExpectedSquaredError, Gaussian, GaussianOfDraws,
-    Mixture, OutputWeights, Quantile, SquaredErrorOfMean, StudentT, Weighted,
+    ByOutput, Categorical, Combine, EnsembleCrps, Expected, ExpectedSquaredError, Gaussian,
+    GaussianOfDraws, Mixture, OutputWeights, Quantile, SquaredErrorOfMean, StudentT, Weighted,
 };
 use bayesmesh::posterior::{InitialStd, Kl};
 use bayesmesh::trainer::{Augment, Length, Memory, OptimizerConfig, Schedule};
@@ -152,6 +152,70 @@ fn quantile_mixture() {
 fn ensemble_crps() {
     assert_mesh_independent(mean_field(3), EnsembleCrps::default(), &regression(40), settings());
     assert_mesh_independent(mean_field(3), EnsembleCrps::fair(), &regression(40), settings());
+    // Draws that are stacked, and transposed.
+    let posterior = McDropout::new(Mlp::new(5, 8, 3, 0.3)).initialised(1);
+    let loss = EnsembleCrps::almost_fair(0.95).unwrap();
+    assert_mesh_independent(posterior, loss, &regression(40), settings());
+}
+
+/// The plain CRPS of so many equal groups of draws, mean over groups, with the draws gathered.
+#[derive(Clone)]
+struct GatheredCrps {
+    groups: usize,
+}
+
+impl Loss for GatheredCrps {
+    type Target = Tensor<2>;
+
+    fn combine(&self) -> Combine {
+        Combine::Gather
+    }
+
+    fn summary(&self, output: Tensor<2>, _target: &Tensor<2>) -> Tensor<2> {
+        output
+    }
+
+    fn value(&self, combined: Tensor<2>, draws: usize, target: &Tensor<2>) -> Tensor<1> {
+        let [_, columns] = target.dims();
+        let draw = |s: usize| combined.clone().narrow(1, s * columns, columns);
+        let size = draws / self.groups;
+        let mut terms = target.zeros_like();
+        for s in 0..draws {
+            terms = terms + (draw(s) - target.clone()).abs() / draws as f32;
+            for t in s + 1..(s / size + 1) * size {
+                terms = terms - (draw(s) - draw(t)).abs() / (draws * size) as f32;
+            }
+        }
+        terms.mean_dim(1).squeeze_dim(1)
+    }
+}
+
+/// Gathered draws are as exact as others, and what is transposed is what is gathered.
+#[test]
+fn gathered_draws() {
+    let (posterior, data) = (mean_field(3), regression(40));
+    assert_mesh_independent(posterior.clone(), GatheredCrps { groups: 1 }, &data, settings());
+    let gathered = train(&posterior, &GatheredCrps { groups: 1 }, &data, &settings());
+    let transposed = train(&posterior, &EnsembleCrps::default(), &data, &settings());
+    assert!(distance(&gathered, &transposed) < 1e-5);
+}
+
+/// In local mode every rank has the CRPS of its own draws.
+#[test]
+fn local_crps_is_that_of_the_draws_of_a_rank() {
+    let (posterior, data) = (mean_field(3), regression(40));
+    for ranks in [1, 2, 4] {
+        let settings = Settings { samples: 4, ..settings() };
+        let by_hand = train(&posterior, &GatheredCrps { groups: ranks }, &data, &settings);
+        let run = |exact: bool| {
+            let settings =
+                Settings { mesh: Mesh::samples(ranks).unwrap(), exact, ..settings.clone() };
+            train(&posterior, &EnsembleCrps::default(), &data, &settings)
+        };
+        let error = distance(&by_hand, &run(false));
+        assert!(error < 1e-5, "{ranks} ranks: off by {error}");
+        assert!(ranks == 1 || distance(&by_hand, &run(true)) > 1e-4, "{ranks} ranks");
+    }
 }
 
 /// Outputs that count differently, one of them not at all.

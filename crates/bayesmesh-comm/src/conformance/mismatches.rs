@@ -49,12 +49,17 @@ pub(super) fn lengths(world: &dyn Communicator) -> Verdict {
 }
 
 /// Calls of which the last rank makes the second.
-const PAIRS: [(&str, Call, Call); 10] = [
+const PAIRS: [(&str, Call, Call); 11] = [
     ("barrier and all_gather_into", |comm, _| comm.barrier(), CALLS[5].1),
     (
         "all_gather and all_gather_bytes",
         |comm, _| comm.all_gather(&[1.0]).map(drop),
         |comm, _| comm.all_gather_bytes(&[0; 4]).map(drop),
+    ),
+    (
+        "all_to_all and all_gather",
+        |comm, _| comm.all_to_all(&[], &vec![0; comm.size()]).map(drop),
+        |comm, _| comm.all_gather(&[]).map(drop),
     ),
     (
         "split and broadcast_bytes",
@@ -111,6 +116,19 @@ pub(super) fn refused(world: &dyn Communicator) -> Verdict {
     let told = world.broadcast_bytes(&mut vec![1], size);
     ensure(told == none, || format!("bytes from rank {size} of {size} gave {told:?}"))?;
     goes_on(world, "a root that is no rank")?;
+
+    // The last rank has a part too many, and then parts of one value less than it has.
+    for (parts, short) in [(size + 1, 0), (size, 1)] {
+        let (parts, length) = match world.rank() + 1 == size {
+            true => (vec![2; parts], 2 * parts + short),
+            false => (vec![2; size], 2 * size),
+        };
+        let told = world.all_to_all(&vec![0.0; length], &parts);
+        let is_told = matches!(&told, Err(CommError::PartsMismatch { rank, length, total, .. })
+            if *rank == size - 1 && *length == *total + short);
+        ensure(is_told, || format!("parts that do not fit gave {told:?}"))?;
+        goes_on(world, "parts that do not fit")?;
+    }
 
     // Rank 0 joins what others have brought, and a second call could not find its partners.
     let within = RefCell::new(Err(CommError::Busy));

@@ -35,7 +35,7 @@ const LENGTHS: [usize; 6] = [0, 1, 7, 1000, 8192, 3 * 2048 * 5 + 13];
 type Check = fn(&dyn Communicator) -> Verdict;
 
 /// The checks, those first whose calls the later ones need.
-const CHECKS: [(&str, Check); 18] = [
+const CHECKS: [(&str, Check); 19] = [
     ("all_gather_bytes", moves::all_gather_bytes),
     ("broadcast_bytes", moves::broadcast_bytes),
     ("all_reduce_u64", integers::all_reduce),
@@ -47,6 +47,7 @@ const CHECKS: [(&str, Check); 18] = [
     ("tree_reduce", floats::tree_reduce),
     ("reduce_scatter", floats::reduce_scatter),
     ("all_gather_into", moves::all_gather_into),
+    ("all_to_all", moves::all_to_all),
     ("barrier", groups::barrier),
     ("split", groups::split),
     ("split_node", groups::split_node),

@@ -46,6 +46,32 @@ pub(super) fn all_gather(world: &dyn Communicator) -> Verdict {
     Ok(())
 }
 
+pub(super) fn all_to_all(world: &dyn Communicator) -> Verdict {
+    let (rank, size) = (world.rank(), world.size());
+    // What one rank has for another: nothing, as much for all, by either rank, for the next only.
+    let lengths: [fn(usize, usize) -> usize; 7] = [
+        |_, _| 0,
+        |_, _| 5,
+        |from, to| 3 * from + 5 * to,
+        |from, to| 700 * to + 11 * from,
+        |from, to| if from + 1 == to { 900 } else { 0 },
+        |from, _| if from == 0 { 40 } else { 0 },
+        |from, to| LONG / (1 + from + to),
+    ];
+    for length in lengths {
+        let parts = |from: usize| -> Vec<usize> { (0..size).map(|to| length(from, to)).collect() };
+        let of = |from: usize| floats(from, parts(from).iter().sum());
+        let found = world.all_to_all(&of(rank), &parts(rank))?;
+        let part = |from: usize| {
+            let start = parts(from)[..rank].iter().sum::<usize>();
+            of(from)[start..][..length(from, rank)].to_vec()
+        };
+        let expected: Vec<f32> = (0..size).flat_map(part).collect();
+        same_bits("parts", &found, &expected)?;
+    }
+    Ok(())
+}
+
 /// How much each rank has: nothing, as much as the others, more than those before, or only one
 /// has anything.
 fn lengths_by_rank() -> [fn(usize) -> usize; 6] {

@@ -10,6 +10,7 @@ use crate::communicator::{Communicator, Operation, Reduce};
 use crate::elementwise::{self, Number};
 use crate::error::CommError;
 use crate::mesh::share;
+use crate::parts;
 use crate::tree;
 
 /// Elements reduced at a time, few enough that the parts of all ranks stay in cache.
@@ -149,6 +150,24 @@ impl Communicator for MpiCommunicator {
         let mine = sized(&mut scratch, own.len());
         mine.copy_from_slice(&values[own]);
         comm.gather(mine, &shares(values.len(), comm.size()), values)
+    }
+
+    fn all_to_all(&self, values: &[f32], parts: &[usize]) -> Result<Vec<f32>, CommError> {
+        let comm = &self.seat.comm;
+        let header = parts::header(values.len(), parts);
+        let own_fault = parts::check(comm.rank(), comm.size(), &header).is_err();
+        let name = Call::AllToAll.to_string();
+        let (_scratch, faults) = self.seat.begin_named(&name, 0, own_fault.into())?;
+        if faults > 0 {
+            parts::check_all(&comm.all_gather(&header)?)?;
+        }
+        let ones = vec![1; comm.size()];
+        let mut incoming = vec![0; comm.size()];
+        comm.exchange_parts(&name, &header[1..], &ones, &mut incoming, &ones)?;
+        let incoming: Vec<usize> = incoming.into_iter().map(|length| length as usize).collect();
+        let mut received = vec![0.0; incoming.iter().sum()];
+        comm.exchange_parts(&name, values, parts, &mut received, &incoming)?;
+        Ok(received)
     }
 
     fn broadcast(&self, values: &mut [f32], root: usize) -> Result<(), CommError> {
@@ -316,7 +335,8 @@ impl RawComm {
         let size = self.size();
         let own = share(values.len(), size, self.rank()).len();
         let rows = sized(scratch, own * size);
-        self.exchange_parts(values, &shares(values.len(), size), rows)?;
+        let parts = shares(values.len(), size);
+        self.exchange_parts("all_reduce", values, &parts, rows, &vec![own; size])?;
         reduce_rows(rows, own, size, operation);
         Ok(&rows[..own])
     }

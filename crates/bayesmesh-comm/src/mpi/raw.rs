@@ -187,18 +187,19 @@ impl RawComm {
     }
 
     /// Sends the r-th of parts with these lengths to rank r; what all ranks sent to this one, one
-    /// after another.
+    /// after another, of which `incoming[r]` elements come from rank r.
     pub fn exchange_parts<T: Element>(
         &self,
+        call: &str,
         values: &[T],
         parts: &[usize],
         received: &mut [T],
+        incoming: &[usize],
     ) -> Result<(), CommError> {
-        let own = parts[self.rank];
         assert_eq!((parts.len(), parts.iter().sum()), (self.size, values.len()));
-        assert_eq!(received.len(), own * self.size);
-        let (counts, places) = layout("all_reduce", parts)?;
-        let (own_counts, own_places) = layout("all_reduce", &vec![own; self.size])?;
+        assert_eq!((incoming.len(), incoming.iter().sum()), (self.size, received.len()));
+        let (counts, places) = layout(call, parts)?;
+        let (own_counts, own_places) = layout(call, incoming)?;
         // SAFETY: the buffers hold as many elements as counts and places say and do not overlap.
         unsafe {
             complete("MPI_Ialltoallv", yield_now, |request| {

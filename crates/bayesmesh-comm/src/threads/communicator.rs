@@ -8,6 +8,7 @@ use crate::call::Call;
 use crate::communicator::{Communicator, Operation, Reduce};
 use crate::elementwise::{self, Number};
 use crate::error::CommError;
+use crate::parts;
 use crate::threads::exchange::Exchange;
 use crate::threads::group::Group;
 use crate::threads::offer::{Offer, Payload};
@@ -128,6 +129,16 @@ impl Communicator for ThreadCommunicator {
         let Turn(seat) = &self.seat.turn()?;
         Exchange::open(&seat.group, seat.rank, Call::AllGatherInto, values)?.all_gather_into();
         Ok(())
+    }
+
+    fn all_to_all(&self, values: &[f32], parts: &[usize]) -> Result<Vec<f32>, CommError> {
+        let Turn(seat) = &self.seat.turn()?;
+        let header = parts::header(values.len(), parts);
+        let call = Call::AllToAllParts;
+        let headers = Exchange::open_to_read(&seat.group, seat.rank, call, &header)?.all_gather();
+        parts::check_all(&headers)?;
+        let call = Call::AllToAll;
+        Ok(Exchange::open_to_read(&seat.group, seat.rank, call, values)?.read_parts(&headers))
     }
 
     fn broadcast(&self, values: &mut [f32], root: usize) -> Result<(), CommError> {

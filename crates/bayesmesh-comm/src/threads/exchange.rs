@@ -71,8 +71,8 @@ impl<'a, T: Copy> Exchange<'a, T> {
         Self::open_buffer(group, rank, call, buffer)
     }
 
-    /// Lends `values` to the other ranks for reading only: for [`all_gather`](Self::all_gather)
-    /// and [`read_from`](Self::read_from).
+    /// Lends `values` to the other ranks for reading only: for [`all_gather`](Self::all_gather),
+    /// [`read_parts`](Self::read_parts) and [`read_from`](Self::read_from).
     pub fn open_to_read(
         group: &'a Group,
         rank: usize,
@@ -181,6 +181,22 @@ impl<'a, T: Copy> Exchange<'a, T> {
                 unsafe { self.part(rank, &(0..self.buffers[rank].length)) }.to_vec()
             })
             .collect()
+    }
+
+    /// Copies of the parts of all buffers that are for this rank, one after another. A header is
+    /// the length of a buffer and those of its parts, which are all of it.
+    pub fn read_parts(self, headers: &[Vec<u64>]) -> Vec<T> {
+        let length = |rank: usize, part: usize| headers[rank][1 + part] as usize;
+        let ranks = 0..self.buffers.len();
+        let mut own = Vec::with_capacity(ranks.clone().map(|rank| length(rank, self.rank)).sum());
+        for rank in ranks {
+            let start = (0..self.rank).map(|part| length(rank, part)).sum();
+            // SAFETY: nobody writes to any buffer during this call.
+            own.extend_from_slice(unsafe {
+                self.part(rank, &(start..start + length(rank, self.rank)))
+            });
+        }
+        own
     }
 
     /// Replaces what `values` holds, which nobody was lent, by a copy of the buffer of `root`.

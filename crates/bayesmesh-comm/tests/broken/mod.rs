@@ -27,6 +27,9 @@ pub enum Defect {
     GathersReversed,
     GathersPadded,
     GathersLoseNan,
+    PartsReversed,
+    PartsOfTheNext,
+    PartsLoseTheEnd,
     BroadcastsFromTheFirst,
     BroadcastsLoseTheEnd,
     IntegersAsSingles,
@@ -47,13 +50,14 @@ pub enum Defect {
     LengthsNotCompared,
     CallsNotCompared,
     AnyRoot,
+    AnyParts,
     CallsWithinCalls,
 }
 
 use Defect::*;
 
 /// Every defect and the check that finds it.
-pub const DEFECTS: [(Defect, &str); 39] = [
+pub const DEFECTS: [(Defect, &str); 43] = [
     (SumsOneByOne, "all_reduce, reproducible sums"),
     (SumsFromZero, "all_reduce, reproducible sums"),
     (SumsFlushed, "all_reduce, reproducible sums"),
@@ -72,6 +76,9 @@ pub const DEFECTS: [(Defect, &str); 39] = [
     (GathersReversed, "all_gather"),
     (GathersPadded, "all_gather"),
     (GathersLoseNan, "all_gather"),
+    (PartsReversed, "all_to_all"),
+    (PartsOfTheNext, "all_to_all"),
+    (PartsLoseTheEnd, "all_to_all"),
     (BroadcastsFromTheFirst, "broadcast"),
     (BroadcastsLoseTheEnd, "broadcast"),
     (IntegersAsSingles, "all_reduce_u64"),
@@ -92,6 +99,7 @@ pub const DEFECTS: [(Defect, &str); 39] = [
     (LengthsNotCompared, "different lengths"),
     (CallsNotCompared, "different calls"),
     (AnyRoot, "calls that cannot be made"),
+    (AnyParts, "calls that cannot be made"),
     (CallsWithinCalls, "calls that cannot be made"),
 ];
 
@@ -146,6 +154,7 @@ impl Broken {
             (LengthsNotCompared, Err(CommError::LengthMismatch { .. }))
             | (CallsNotCompared, Err(CommError::CallMismatch { .. }))
             | (AnyRoot, Err(CommError::RootOutOfRange { .. }))
+            | (AnyParts, Err(CommError::PartsMismatch { .. }))
             | (CallsWithinCalls, Err(CommError::Busy)) => Ok(otherwise),
             _ => result,
         }
@@ -354,6 +363,22 @@ impl Communicator for Broken {
             values[last.clone()].copy_from_slice(&before[last]);
         }
         self.forgive(result, ())
+    }
+
+    fn all_to_all(&self, values: &[f32], parts: &[usize]) -> Result<Vec<f32>, CommError> {
+        let mut moved = (values.to_vec(), parts.to_vec());
+        if self.has(PartsOfTheNext) && parts.len() == self.size() {
+            moved.0.rotate_left(parts[0]);
+            moved.1.rotate_left(1);
+        }
+        let result = self.inner().all_to_all(&moved.0, &moved.1);
+        let mut received = self.forgive(result, Vec::new())?;
+        match self.defect {
+            PartsReversed => received.reverse(),
+            PartsLoseTheEnd => received.truncate(65_536),
+            _ => {}
+        }
+        Ok(received)
     }
 
     fn broadcast(&self, values: &mut [f32], root: usize) -> Result<(), CommError> {

@@ -24,6 +24,11 @@ pub enum Combine {
     Moments,
     /// All summaries side by side in draw order, `[rows, S·columns]`.
     Gather,
+    /// All summaries of each cell, a column of a row, on one of the sample ranks, which divide the
+    /// cells among them: for losses that are sums over cells. Such a loss gives value and gradient
+    /// itself, by [`Loss::cells`](super::Loss::cells). A rank holds as many numbers as its own
+    /// draws have, where `Gather` holds those of all.
+    Transpose,
 }
 
 /// How a loss parallelises over draws.
@@ -35,6 +40,9 @@ pub enum Exactness {
     Summary,
     /// Exact after gathering the outputs of all draws.
     Gather,
+    /// Exact after an exchange of outputs, after which each rank has those of all draws for its
+    /// share of the cells.
+    Transpose,
 }
 
 impl Combine {
@@ -44,6 +52,7 @@ impl Combine {
             Self::Mean => Exactness::Linear,
             Self::Sum | Self::LogSumExp | Self::Moments => Exactness::Summary,
             Self::Gather => Exactness::Gather,
+            Self::Transpose => Exactness::Transpose,
         }
     }
 
@@ -71,7 +80,9 @@ impl Combine {
                 left.iter_mut().zip(right).for_each(|(l, r)| *l = ln_add_exp(*l, *r));
             }
             Self::Moments => merge_moments(left, right),
-            Self::Gather => unreachable!("gathered summaries are placed side by side"),
+            Self::Gather | Self::Transpose => {
+                unreachable!("these summaries are kept as they are")
+            }
         }
     }
 }
@@ -207,7 +218,7 @@ pub(crate) fn pullback(
         _ => tensor.repeat_dim(0, stacked),
     };
     match combine {
-        Combine::Mean => unreachable!("a mean over draws needs no combination"),
+        Combine::Mean | Combine::Transpose => unreachable!("there is no combination"),
         Combine::Sum => for_all(gradient),
         Combine::LogSumExp => for_all(gradient) * (summary - for_all(combined)).exp(),
         Combine::Moments => {

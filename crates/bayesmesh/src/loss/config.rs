@@ -49,7 +49,7 @@ impl ValueLoss {
                 Arc::new(Mixture::new(student.checked()?).by_output())
             }
             Self::QuantileMixture(level) => Arc::new(Mixture::new(level.checked()?).by_output()),
-            Self::Crps(crps) => Arc::new(crps),
+            Self::Crps(crps) => Arc::new(crps.checked()?),
         })
     }
 
@@ -69,7 +69,7 @@ impl ValueLoss {
             Self::GaussianOfDraws(loss) => {
                 return Ok(Arc::new(Weighted::new(loss.checked()?, weights)));
             }
-            Self::Crps(crps) => return Ok(Arc::new(Weighted::new(crps, weights))),
+            Self::Crps(crps) => return Ok(Arc::new(Weighted::new(crps.checked()?, weights))),
             Self::ExpectedGaussian => "expected-gaussian",
             Self::GaussianMixture => "gaussian-mixture",
             Self::StudentTMixture(_) => "student-t-mixture",

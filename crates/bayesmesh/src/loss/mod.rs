@@ -12,7 +12,9 @@
 //! | [`Mixture`] of any likelihood; of [`Categorical`]: cross entropy of the mean probabilities | ln p(y∣ŷ_s) | log-sum-exp | summary |
 //! | [`SquaredErrorOfMean`] | ŷ_s | sum | summary |
 //! | [`GaussianOfDraws`] | ŷ_s | moments | summary |
-//! | [`EnsembleCrps`] | ŷ_s | gather | gather |
+//! | [`EnsembleCrps`] | ŷ_s | transpose | transpose |
+//!
+//! The last four can be [`Weighted`] by output.
 
 mod combine;
 mod config;
@@ -22,10 +24,13 @@ mod gaussian_of_draws;
 mod likelihood;
 mod mixture;
 mod squared_error;
+#[cfg(test)]
+mod testing;
+mod together;
+mod transpose;
 mod weighted;
 
 pub use combine::{Combine, Exactness};
-pub(crate) use combine::{Fold, pullback};
 pub use config::{ClassLoss, ValueLoss};
 pub use crps::EnsembleCrps;
 pub use expected::Expected;
@@ -33,13 +38,15 @@ pub use gaussian_of_draws::GaussianOfDraws;
 pub use likelihood::{Categorical, FixedGaussian, Gaussian, Likelihood, Quantile, StudentT};
 pub use mixture::Mixture;
 pub use squared_error::{ExpectedSquaredError, SquaredErrorOfMean};
+pub(crate) use together::{Scope, Together};
+pub use transpose::Cells;
 pub use weighted::{ByOutput, OutputWeights, Weighted};
 
 use auto_impl::auto_impl;
 use burn::tensor::Tensor;
 
 use crate::data::Target;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// How the raw outputs of a network are read as a prediction.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -118,6 +125,25 @@ pub trait Loss: Send + Sync {
     fn value(&self, combined: Tensor<2>, draws: usize, target: &Self::Target) -> Tensor<1> {
         let _ = (draws, target);
         combined.sum_dim(1).squeeze_dim(1)
+    }
+
+    /// For losses that combine by [`Combine::Transpose`], in place of `value`: the loss of each
+    /// cell, of which that of a row is the sum, and its gradient.
+    ///
+    /// Called for some cells at a time, from several threads. Every cell by itself: what it gets
+    /// must not depend on which others come with it.
+    ///
+    /// # Shapes
+    ///
+    /// - `values`: `[cells]`, zeros
+    /// - `gradient`: `[draws, cells]`, zeros: `∂ values[c] / ∂ members[s, c]`
+    fn cells(&self, cells: &Cells<'_>, values: &mut [f32], gradient: &mut [f32]) -> Result<()> {
+        let _ = (cells, values, gradient);
+        Err(Error::Setting(
+            "a loss that combines by `Combine::Transpose` must say what cells are worth; implement \
+             `Loss::cells`, or combine by `Combine::Gather`"
+                .to_owned(),
+        ))
     }
 
     /// How the network's outputs are read in prediction.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use burn::tensor::{Device, Tensor, TensorData};
 
-use super::{Combine, Loss, Reading};
+use super::{Cells, Combine, Loss, Reading};
 use crate::error::{Error, Result};
 
 /// How much each output counts: as many numbers as outputs, of mean 1.
@@ -77,12 +77,16 @@ impl OutputWeights {
 
 /// A loss that is a mean or a sum over outputs of one term for each, and can thus be [`Weighted`].
 pub trait ByOutput: Loss<Target = Tensor<2>> {
-    /// The terms, from what [`Loss::value`] takes.
+    /// The terms, from what [`Loss::value`] takes; by default its columns. Losses that combine by
+    /// [`Combine::Transpose`] have theirs from [`Loss::cells`].
     ///
     /// # Shapes
     ///
     /// - result: `[rows, outputs]`
-    fn terms(&self, combined: Tensor<2>, draws: usize, target: &Tensor<2>) -> Tensor<2>;
+    fn terms(&self, combined: Tensor<2>, draws: usize, target: &Tensor<2>) -> Tensor<2> {
+        let _ = (draws, target);
+        combined
+    }
 
     /// The loss of a row from its terms: by default their mean.
     fn over_outputs(&self, terms: Tensor<2>) -> Tensor<1> {
@@ -125,6 +129,19 @@ impl<L: ByOutput> Loss for Weighted<L> {
         self.loss.over_outputs(terms * weights)
     }
 
+    fn cells(&self, cells: &Cells<'_>, values: &mut [f32], gradient: &mut [f32]) -> Result<()> {
+        self.loss.cells(cells, values, gradient)?;
+        let count = values.len();
+        let weights = self.weights.as_slice();
+        for (row, start) in cells.rows() {
+            let of_draws = gradient.chunks_exact_mut(count).map(|draw| &mut draw[row.clone()]);
+            for part in std::iter::once(&mut values[row.clone()]).chain(of_draws) {
+                part.iter_mut().zip(&weights[start..]).for_each(|(term, weight)| *term *= weight);
+            }
+        }
+        Ok(())
+    }
+
     fn reading(&self) -> Reading {
         self.loss.reading()
     }
@@ -147,5 +164,171 @@ impl<L: ByOutput> Loss for Weighted<L> {
             )));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{evaluate, tensor};
+    use super::super::{
+        EnsembleCrps, ExpectedSquaredError, GaussianOfDraws, SquaredErrorOfMean, ValueLoss,
+    };
+    use super::*;
+
+    fn draws() -> Vec<Vec<f32>> {
+        // Two rows of three outputs, no two numbers of a cell alike.
+        let value = |i: usize| ((i * 37 % 23) as f32 - 11.0) / 8.0 + i as f32 / 1024.0;
+        (0..4).map(|s| (0..6).map(|k| value(7 * s + 3 * k)).collect()).collect()
+    }
+
+    const TARGET: [f32; 6] = [0.3, -0.6, 0.1, 1.1, 0.7, -0.2];
+
+    fn weights() -> OutputWeights {
+        OutputWeights::new(vec![1.0, 4.0, 0.0]).unwrap()
+    }
+
+    fn value(loss: &dyn Loss<Target = Tensor<2>>, draws: &[Vec<f32>]) -> f64 {
+        let (value, _) = evaluate(loss, draws, 0..4, &tensor(&TARGET, 2), None).unwrap();
+        value.into()
+    }
+
+    fn losses() -> [Arc<dyn Loss<Target = Tensor<2>>>; 4] {
+        [
+            Arc::new(Weighted::new(EnsembleCrps::almost_fair(0.95).unwrap(), weights())),
+            Arc::new(Weighted::new(GaussianOfDraws::default(), weights())),
+            Arc::new(Weighted::new(SquaredErrorOfMean, weights())),
+            Arc::new(Weighted::new(ExpectedSquaredError, weights())),
+        ]
+    }
+
+    #[test]
+    fn the_gradient_is_that_of_differences() {
+        for (index, loss) in losses().into_iter().enumerate() {
+            let (_, gradient) =
+                evaluate(&*loss, &draws(), 0..4, &tensor(&TARGET, 2), None).unwrap();
+            for s in 0..4 {
+                for k in 0..6 {
+                    let moved = |by: f32| {
+                        let mut draws = draws();
+                        draws[s][k] += by;
+                        value(&*loss, &draws)
+                    };
+                    let difference = (moved(1e-3) - moved(-1e-3)) / 2e-3;
+                    let found = f64::from(gradient[s][k]);
+                    let near = (found - difference).abs() < 2e-3 * (1.0 + found.abs());
+                    assert!(near, "loss {index}, draw {s}, cell {k}: {found} {difference}");
+                    assert!(k % 3 != 2 || found == 0.0, "an output of weight 0 counts");
+                }
+            }
+        }
+    }
+
+    /// The weighted loss is the weighted mean of those of single outputs, or their sum.
+    #[test]
+    fn the_loss_is_that_of_single_outputs_weighted() {
+        let plain: [Arc<dyn Loss<Target = Tensor<2>>>; 4] = [
+            Arc::new(EnsembleCrps::almost_fair(0.95).unwrap()),
+            Arc::new(GaussianOfDraws::default()),
+            Arc::new(SquaredErrorOfMean),
+            Arc::new(ExpectedSquaredError),
+        ];
+        for (index, (weighted, plain)) in losses().into_iter().zip(plain).enumerate() {
+            let of_output = |k: usize| {
+                let column = |values: &[f32]| vec![values[k], values[3 + k]];
+                let draws: Vec<_> = draws().iter().map(|draw| column(draw)).collect();
+                let target = tensor(&column(&TARGET), 2);
+                f64::from(evaluate(&*plain, &draws, 0..4, &target, None).unwrap().0)
+            };
+            let sum: f64 = weights()
+                .as_slice()
+                .iter()
+                .enumerate()
+                .map(|(k, w)| f64::from(*w) * of_output(k))
+                .sum();
+            let expected = if index == 1 { sum } else { sum / 3.0 };
+            let found = value(&*weighted, &draws());
+            assert!((found - expected).abs() < 1e-5 * (1.0 + expected.abs()), "{found} {expected}");
+            assert_eq!(weighted.least_draws(), plain.least_draws());
+            assert_eq!(weighted.leaves_noise_open(), plain.leaves_noise_open());
+        }
+    }
+
+    /// scoringrules 0.10.0: `crps_ensemble(truth, draws, estimator="fair")` and `"nrg"`; gradients
+    /// and the Gaussian by torch 2.9.0 and numpy in double precision; `scripts/golden_fields.py`.
+    #[test]
+    fn crps_and_gaussian_are_those_of_scoringrules_and_torch() {
+        let golden = include_str!("../../tests/golden/fields.json");
+        let golden: serde_json::Value = serde_json::from_str(golden).unwrap();
+        let alpha = golden["alpha"].as_f64().unwrap() as f32;
+        for case in golden["cases"].as_array().unwrap() {
+            let numbers = |name: &str| -> Vec<f32> {
+                let list = case[name]["data"].as_array().unwrap();
+                list.iter().map(|x| x.as_f64().unwrap() as f32).collect()
+            };
+            let sizes = case["draws"]["shape"].as_array().unwrap();
+            let [members, rows] = [0, 1].map(|axis| sizes[axis].as_u64().unwrap() as usize);
+            let all = numbers("draws");
+            let draws: Vec<_> = all.chunks(all.len() / members).map(<[f32]>::to_vec).collect();
+            let target = tensor(&numbers("truth"), rows);
+            let weights = OutputWeights::new(numbers("output_weights")).unwrap();
+            let almost = EnsembleCrps::almost_fair(alpha).unwrap();
+            let cases: [(&str, Arc<dyn Loss<Target = Tensor<2>>>); 5] = [
+                ("crps_plain", Arc::new(EnsembleCrps::default())),
+                ("crps_fair", Arc::new(EnsembleCrps::fair())),
+                ("crps_almost_fair", Arc::new(almost)),
+                ("gaussian_weighted", {
+                    Arc::new(Weighted::new(GaussianOfDraws::default(), weights.clone()))
+                }),
+                ("crps_almost_fair_weighted", Arc::new(Weighted::new(almost, weights))),
+            ];
+            for (name, loss) in cases {
+                let (value, gradient) =
+                    evaluate(&*loss, &draws, 0..members, &target, None).unwrap();
+                let expected = case[name].as_f64().unwrap();
+                let error = (f64::from(value) - expected).abs() / expected.abs().max(1.0);
+                assert!(error < 1e-6, "{name}: {value} is not {expected}");
+                if name == "crps_almost_fair_weighted" {
+                    for (found, expected) in gradient.concat().iter().zip(numbers("gradient")) {
+                        assert!((found - expected).abs() < 1e-7, "{found} is not {expected}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn weights_have_the_mean_one() {
+        assert_eq!(weights().as_slice(), [0.6, 2.4, 0.0]);
+        let fields = OutputWeights::of_fields(&[1.0, 3.0], &[1.0, 3.0]).unwrap();
+        assert_eq!(fields.as_slice(), [0.25, 0.75, 0.75, 2.25]);
+        let told = |weights: Result<OutputWeights>| weights.unwrap_err().to_string();
+        assert_eq!(
+            told(OutputWeights::new(vec![1.0, f32::NAN])),
+            "a weight of NaN for output 1 is not possible; choose zero or a positive number"
+        );
+        assert_eq!(
+            told(OutputWeights::new(vec![0.0; 2])),
+            "2 weights of outputs sum to zero; at least one must be positive"
+        );
+        assert!(told(OutputWeights::new(Vec::new())).contains("0 weights"));
+        assert!(told(OutputWeights::of_fields(&[-1.0], &[-1.0])).contains("a weight of -1"));
+    }
+
+    #[test]
+    fn what_cannot_be_weighted_is_refused() {
+        let target = tensor(&[0.0; 4], 1);
+        let error = Weighted::new(SquaredErrorOfMean, weights()).check(4, &target).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "3 weights of outputs, but the targets have 4 values for an example; give one weight \
+             for each"
+        );
+        let error = ValueLoss::GaussianMixture.init_weighted(weights()).err().unwrap().to_string();
+        assert_eq!(
+            error,
+            "the loss `gaussian-mixture` cannot weigh its outputs; use `crps`, \
+             `gaussian-of-draws`, `squared-error-of-mean` or `expected-squared-error`"
+        );
+        assert!(ValueLoss::SquaredErrorOfMean.init_weighted(weights()).is_ok());
     }
 }

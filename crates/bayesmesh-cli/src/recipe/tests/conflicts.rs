@@ -60,7 +60,7 @@ fn too_few_draws_for_pairs() {
     assert_eq!(
         refusal(
             &[
-                (r#""squared-error-of-mean""#, "\"crps\"\nfair = true"),
+                (r#""squared-error-of-mean""#, "\"crps\"\nalpha = 0.95"),
                 ("samples = 4", "samples = 1")
             ],
             &[]

@@ -120,6 +120,6 @@ fn a_key_where_the_kind_is_wrong_too() {
 trial.toml:16:1: there is no key `loss.foo`
   16 | foo = 1
      | ^^^
-     `[loss]` has `floor`, `freedom`, `level`, `fair`"#
+     `[loss]` has `floor`, `freedom`, `level`, `alpha`"#
     );
 }

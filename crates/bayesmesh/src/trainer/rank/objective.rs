@@ -12,7 +12,7 @@ use super::work::Work;
 use crate::data::Rows;
 use crate::draw::Draw;
 use crate::error::Result;
-use crate::loss::{Combine, Fold, Loss, pullback};
+use crate::loss::{Combine, Loss, Scope, Together};
 use crate::network::Network;
 use crate::posterior::{Drawn, Parameters, Posterior, Tape};
 use crate::trainer::Memory;
@@ -145,53 +145,46 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
         target: &L::Target,
     ) -> Result<Contribution> {
         let Work { settings, draws: own, .. } = self.work;
-        let mut fold = Fold::new(self.loss.combine());
+        // In exact mode all sample ranks have the loss of all draws; in local mode each has that of
+        // its own, weighted by their share.
+        let (draws, first, share) = match settings.exact {
+            true => (settings.samples, 0, 1.0),
+            false => (own.len(), own.start, own.len() as f64 / settings.samples as f64),
+        };
+        let mut together = Together::new(
+            self.loss.combine(),
+            Scope {
+                others: settings.exact.then_some(&*self.mesh.samples),
+                reduce: settings.reduce,
+                draws,
+                own: own.start - first..own.end - first,
+                weight: share / settings.batch as f64,
+                factor: self.factor(),
+                device: self.device.clone().without_autodiff(),
+            },
+        );
         let mut retained = Vec::new();
         for draws in groups.clone() {
             let count = draws.len();
             match settings.memory {
-                Memory::Recompute => fold.push(evaluate(draws, Tape::Paused).summary, count),
+                Memory::Recompute => together.push(evaluate(draws, Tape::Paused).summary, count),
                 Memory::Retain => {
                     let evaluated = evaluate(draws, Tape::Recording);
-                    fold.push(evaluated.summary.clone(), count);
+                    together.push(evaluated.summary.clone(), count);
                     retained.push(evaluated);
                 }
             }
         }
-        let others = settings.exact.then_some(&*self.mesh.samples);
-        let combined = fold.finish(others, settings.reduce)?;
-        let combined = Tensor::<2>::from_data(combined, &self.device.clone().without_autodiff());
-
-        // In exact mode all sample ranks hold the same value and its gradient g = ∂L/∂R; in local
-        // mode each holds that of its own draws, weighted by their share.
-        let (combined_draws, weight) = match settings.exact {
-            true => (settings.samples, 1.0),
-            false => (own.len(), own.len() as f64 / settings.samples as f64),
-        };
-        let leaf = combined.clone().autodiff().require_grad();
-        let rows = self.loss.value(leaf.clone(), combined_draws, target);
-        let value = rows.sum() * (weight / settings.batch as f64) as f32;
+        let joint = together.finish(self.loss, target)?;
         let counts_here = !settings.exact || self.mesh.coordinates.sample == 0;
-        let mut loss = if counts_here { to_number(&value) } else { 0.0 };
-        let gradient = leaf.grad(&value.backward()).unwrap_or_else(|| combined.zeros_like());
-        let gradient = match self.members.are_per_draw() {
-            true => gradient * self.factor() as f32,
-            false => gradient,
-        };
+        let mut loss = if counts_here { joint.value } else { 0.0 };
 
         let mut retained = retained.into_iter();
         Ok(self.sum_over(groups, |draws| {
             let Evaluated { draws, drawn, summary } =
                 retained.next().unwrap_or_else(|| evaluate(draws, Tape::Recording));
-            let first = if settings.exact { 0 } else { own.start };
-            let weights = pullback(
-                self.loss.combine(),
-                gradient.clone(),
-                combined.clone(),
-                summary.clone().without_autodiff(),
-                draws.start - first..draws.end - first,
-                combined_draws,
-            );
+            let combined = draws.start - first..draws.end - first;
+            let weights = joint.weights(combined, summary.clone().without_autodiff());
             let scalar = (weights.autodiff() * summary).sum();
             Term { draws, drawn, loss: std::mem::take(&mut loss), scalar }
         }))
