@@ -186,6 +186,10 @@ fn of_outputs(combine: Combine, settings: &Settings) -> u64 {
         Combine::Moments => 16,
         // All draws side by side, as they come, as a tensor, with its gradient and in between.
         Combine::Gather => 6 + 5 * settings.samples as u64,
+        // The draws of this rank as they are, on their way, and their gradients.
+        Combine::Transpose => {
+            6 + 3 * settings.samples.div_ceil(settings.mesh.samples_size()) as u64
+        }
     }
 }
 
