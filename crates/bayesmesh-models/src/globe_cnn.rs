@@ -8,7 +8,7 @@ use burn::nn::{LayerNorm, LayerNormConfig, Linear, LinearConfig};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use serde::Deserialize;
 
-use crate::swin::turns_of;
+use crate::globe::{turns_of, with_noise};
 
 /// Burn's default and PyTorch's.
 const EPSILON: f32 = 1e-5;
@@ -235,20 +235,6 @@ impl Norm {
         };
         ops::layer_norm(x, gamma, beta, EPSILON)
     }
-}
-
-/// Fields with others of white noise after them; with zeros under a posterior without noise.
-fn with_noise(fields: Tensor<4>, count: usize, draw: &Draw) -> Tensor<4> {
-    if count == 0 {
-        return fields;
-    }
-    let ([rows, _, high, wide], device) = (fields.dims(), fields.device());
-    let shape = [rows, count, high, wide];
-    let noise = match draw.latent_of_rows(rows, count * high * wide) {
-        Some(noise) => Tensor::from_data(TensorData::new(noise, shape), &device),
-        None => Tensor::zeros(shape, &device),
-    };
-    Tensor::cat(vec![fields, noise], 1)
 }
 
 fn linear(layer: &Linear, x: Tensor<3>) -> Tensor<3> {

@@ -3,6 +3,7 @@
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
 mod error;
+mod globe;
 mod globe_cnn;
 mod mlp;
 pub mod pytorch;

@@ -124,7 +124,7 @@ fn weights_are_counted_before_they_are_made() {
     for config in [
         tiny(),
         SwinConfig { residual: true, noise: 5, ..tiny() },
-        SwinConfig { patch: 1, noise: 3, ..tiny() },
+        SwinConfig { patch: 1, noise: 3, noise_fields: 2, ..tiny() },
         SwinConfig::small(7, 3, 32, 48),
     ] {
         let made = config.init(&Device::default()).num_params() as u64;

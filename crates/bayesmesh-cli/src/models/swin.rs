@@ -37,7 +37,10 @@ impl Model for SwinConfig {
             let help = "change the key that is named, or the grid of `[data]`";
             Conflict::new("model.window", message, help)
         });
-        sizes.into_iter().chain(randomness(self.dropout, self.noise, recipe)).collect()
+        sizes
+            .into_iter()
+            .chain(randomness(self.dropout, self.noise + self.noise_fields, recipe))
+            .collect()
     }
 }
 
@@ -52,7 +55,7 @@ pub(super) fn randomness(dropout: f64, noise: usize, recipe: &Recipe) -> Option<
         "functional-noise" if noise == 0 => Some(Conflict::new(
             "model.noise",
             "`functional-noise` needs a network that takes it: all draws would be the same",
-            "set for example `model.noise = 32`, or use another posterior",
+            "set for example `model.noise_fields = 4`, or use another posterior",
         )),
         _ => None,
     }

@@ -70,6 +70,11 @@ pub struct SwinConfig {
     /// `functional-noise` posterior; 0 is none.
     #[key(default = 0, also("noise_dim", "latent"))]
     pub noise: usize,
+    /// Fields of white noise that the network sees beside its input, others in each draw, e.g. 4 for
+    /// a `functional-noise` posterior; 0 is none. Every point has its own noise, so that a step
+    /// shows the network very many draws of it.
+    #[key(default = 0, also("noise_channels"))]
+    pub noise_fields: usize,
     /// Whether only the input of each block is kept for the backward pass, which then runs the
     /// blocks again: a tenth of the memory for a third more work.
     #[key(default = false, also("checkpointing", "recompute"))]
@@ -116,6 +121,7 @@ impl SwinConfig {
             residual: false,
             dropout: 0.0,
             noise: 0,
+            noise_fields: 0,
             checkpoint_blocks: false,
         }
     }
@@ -130,6 +136,11 @@ impl SwinConfig {
             residual: true,
             ..Self::paper(channels, variables, latitudes, longitudes)
         }
+    }
+
+    /// The channels that the network sees.
+    pub(crate) fn seen(&self) -> usize {
+        self.channels.saturating_add(self.noise_fields)
     }
 
     /// Rows and columns of tokens of the fine and of the coarse grid.
@@ -198,7 +209,8 @@ impl SwinConfig {
 
     /// How many weights the network has; the largest number where it has more.
     pub fn weights(&self) -> u64 {
-        let Self { channels, variables, patch, width, depths, noise, .. } = *self;
+        let Self { variables, patch, width, depths, noise, .. } = *self;
+        let channels = self.seen();
         let norm = |width| product(&[2, width, sum(&[1, noise])]);
         let block = |width| {
             sum(&[product(&[12, width, width]), product(&[9, width]), product(&[2, norm(width)])])
@@ -226,7 +238,8 @@ impl SwinConfig {
     /// normalisation. With `checkpoint_blocks` it holds its input only, and one block at a time all
     /// of it.
     pub fn activations(&self) -> u64 {
-        let Self { channels, variables, patch, width, depths, heads, .. } = *self;
+        let Self { variables, patch, width, depths, heads, .. } = *self;
+        let channels = self.seen();
         let [fine, coarse] = self.grids().map(|[rows, columns]| product(&[rows, columns]));
         let double = product(&[2, width]);
         let whole =

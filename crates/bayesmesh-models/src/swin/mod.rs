@@ -4,13 +4,13 @@ mod config;
 
 pub use config::{SwinConfig, SwinSize};
 
-use std::sync::Arc;
-
 use bayesmesh::{Draw, Network, NoiseMap, OutputScale};
 use bayesmesh_kernels::ops::{self, Epilogue, Globe, WindowBlock, WindowBlockWeights, Windows};
 use burn::module::{Module, Param};
 use burn::nn::{LayerNorm, LayerNormConfig, Linear, LinearConfig};
 use burn::tensor::{Device, Int, Tensor, TensorData};
+
+use crate::globe::{turns_of, with_noise};
 
 /// Burn's default and PyTorch's.
 const EPSILON: f32 = 1e-5;
@@ -87,7 +87,7 @@ impl SwinConfig {
         if let Err(reason) = self.check() {
             panic!("{reason}");
         }
-        let Self { channels, variables, patch, width, noise, .. } = *self;
+        let Self { variables, patch, width, noise, .. } = *self;
         let area = patch * patch;
         let norm = |width| Norm {
             layer: LayerNormConfig::new(width).init(device),
@@ -111,7 +111,7 @@ impl SwinConfig {
             false => self.changes.clone(),
         };
         Swin {
-            embed: linear(area * channels, width),
+            embed: linear(area * self.seen(), width),
             layer1: blocks(self.depths[0], width),
             down: Down { norm: norm(4 * width), linear: plain(4 * width, 2 * width) },
             middle: blocks(self.depths[1], 2 * width),
@@ -146,7 +146,8 @@ impl Network for Swin {
         let globe =
             Globe { grid: [latitudes, longitudes], patch, turns: turns_of(turns, longitudes) };
         let [rows, ..] = fields.dims();
-        let patches = ops::globe_patches(fields.clone(), globe.clone());
+        let seen = with_noise(fields.clone(), self.config.noise_fields, draw);
+        let patches = ops::globe_patches(seen, globe.clone());
         let x = linear(&self.embed, patches);
         let latent = match noise {
             0 => None,
@@ -230,14 +231,6 @@ impl Pass<'_> {
             _ => (gamma, beta),
         }
     }
-}
-
-/// By how many columns each row is turned, from 0 to below the longitudes; none where nothing is.
-pub(crate) fn turns_of(turns: Tensor<1, Int>, longitudes: usize) -> Arc<[usize]> {
-    let turns = turns.try_into_vec_as::<i64>().expect("integers can be read back");
-    let around = longitudes.max(1) as i64;
-    let turns: Arc<[usize]> = turns.iter().map(|turn| turn.rem_euclid(around) as usize).collect();
-    if turns.iter().all(|turn| *turn == 0) { Arc::default() } else { turns }
 }
 
 /// The weights of a layer that has a bias.
