@@ -1,6 +1,7 @@
 //! Keys that are right one by one but do not go together.
 
 use anyhow::Result;
+use bayesmesh::CalibrateConfig;
 use bayesmesh::posterior::{Kl, PosteriorConfig, Prior};
 use bayesmesh::trainer::Schedule;
 
@@ -187,6 +188,17 @@ fn levels(recipe: &Recipe) -> Option<Conflict> {
 /// A calibration that is not for these data.
 fn calibration(recipe: &Recipe) -> Option<Conflict> {
     let case = recipe.use_case();
+    let asked = !matches!(recipe.calibrate, CalibrateConfig::Auto | CalibrateConfig::None);
+    if asked && !case.calibrates() {
+        return Some(Conflict::new(
+            "calibrate.kind",
+            format!(
+                "{} has an ensemble of draws, which is not calibrated point by point",
+                case.inputs()
+            ),
+            "leave `[calibrate]` out; a loss such as `crps` trains the ensemble to be honest",
+        ));
+    }
     let refused = recipe.calibrate.method(case.task().classes, case.is_series()).err()?;
     Some(Conflict::new(
         "calibrate.kind",

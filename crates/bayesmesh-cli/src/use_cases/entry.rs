@@ -50,6 +50,8 @@ pub trait Entry: Sync {
     fn evaluate_keys(&self) -> Vec<Key>;
     /// Whether its examples have an order in time.
     fn is_series(&self) -> bool;
+    /// Whether predictions can be calibrated.
+    fn calibrates(&self) -> bool;
     /// What is predicted.
     fn task(&self) -> &'static TaskInfo;
     /// The networks that it takes.
@@ -99,6 +101,10 @@ impl<U: UseCase> Entry for Registered<U> {
 
     fn is_series(&self) -> bool {
         U::SERIES
+    }
+
+    fn calibrates(&self) -> bool {
+        U::Task::CALIBRATES
     }
 
     fn task(&self) -> &'static TaskInfo {

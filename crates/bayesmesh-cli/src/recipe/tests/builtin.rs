@@ -130,6 +130,7 @@ fn the_others_are_what_they_are_called() {
     let recipe = |name| builtin(name, &[]).unwrap();
     assert_eq!(recipe("demo").kind("data"), "load-synthetic");
     assert_eq!(recipe("images-demo").kind("data"), "cifar10-synthetic");
+    assert_eq!(recipe("era5-demo").kind("data"), "era5-synthetic");
     assert_papers_vit(&recipe("cifar10-vit-quick"));
     assert_eq!(recipe("load-mlp-gaussian").kind("loss"), "gaussian-mixture");
     assert_eq!(recipe("load-mlp-vi").kind("posterior"), "mean-field");
@@ -149,6 +150,6 @@ fn a_wrong_name_is_refused() {
         builtin_text("load-mpl").unwrap_err().to_string(),
         "there is no built-in recipe `load-mpl`; there are `demo`, `load-mlp`, \
          `load-mlp-gaussian`, `load-mlp-vi`, `images-demo`, `cifar10-vit`, `cifar10-vit-quick`, \
-         `cifar10-vit-reference`; did you mean `load-mlp`?"
+         `cifar10-vit-reference`, `era5-demo`, `era5-swin`, `gfs-wind`; did you mean `load-mlp`?"
     );
 }

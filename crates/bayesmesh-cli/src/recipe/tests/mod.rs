@@ -44,6 +44,10 @@ const IMAGES: [&str; 4] = [
     "loss.kind=expected-cross-entropy",
 ];
 
+/// What makes the trial a forecast of weather.
+const WEATHER: [&str; 3] =
+    ["data.kind=era5-synthetic", "model.kind=swin", "posterior.kind=mean-field"];
+
 /// The trial with parts of its text replaced.
 fn edited(edits: &[(&str, &str)]) -> String {
     edits.iter().fold(TRIAL.to_owned(), |text, (old, new)| {

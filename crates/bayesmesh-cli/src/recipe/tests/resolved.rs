@@ -8,7 +8,7 @@ use bayesmesh::{Length, Settings};
 use bayesmesh_models::VitConfig;
 use bayesmesh_schema::{Absent, KIND, Key, Section, Values};
 
-use super::{IMAGES, TRIAL, builtin, edited, parse, section};
+use super::{IMAGES, TRIAL, WEATHER, builtin, edited, parse, section};
 use crate::recipe::{Catalogue, Recipe, builtin_names};
 
 /// The keys that are left out have the defaults that the library has, but for draws and batch.
@@ -202,6 +202,9 @@ fn every_kind_reads_back_with_its_keys() {
                 | ("loss", "expected-cross-entropy" | "cross-entropy-of-mean") => {
                     IMAGES.map(str::to_owned).into()
                 }
+                ("data", "era5" | "era5-synthetic") | ("model", "swin" | "globe-cnn") => {
+                    WEATHER.map(str::to_owned).into()
+                }
                 _ => Vec::new(),
             };
             overrides.push(format!("{}.{KIND}={kind}", section.name));
@@ -218,7 +221,7 @@ fn every_kind_reads_back_with_its_keys() {
             assert_has_keys(catalogue.schema(), &table);
         }
     }
-    assert_eq!(kinds, 4 + 2 + 3 + 2 + 10 + 3 + 3 + 6);
+    assert_eq!(kinds, 6 + 4 + 4 + 2 + 10 + 3 + 3 + 6);
 }
 
 /// A table has the keys of its kind, but for those that may be unset, and no other.
