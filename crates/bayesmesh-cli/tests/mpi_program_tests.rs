@@ -73,9 +73,15 @@ fn said(outcome: &Outcome, words: &str) -> usize {
 #[test]
 fn threads_and_processes_end_with_the_same_weights() {
     let _alone = alone();
-    for recipe in ["load-mlp", "images-demo"] {
+    let recipes = [
+        ("load-mlp", "train.seed=0"),
+        ("images-demo", "train.seed=0"),
+        ("era5-demo", "loss.kind=crps"),
+        ("era5-demo", "loss.kind=gaussian-of-draws"),
+    ];
+    for (recipe, setting) in recipes {
         let scratch = Scratch::new();
-        let settings = ["train.reduce=reproducible"];
+        let settings = ["train.reduce=reproducible", setting];
         let threads = scratch.train(recipe, &settings, &["--ranks", "1", "--out", "threads"]);
         let expected = threads.digest();
         // One process alone is the program with threads; `mpi_training_tests` has a job of one.
@@ -84,7 +90,7 @@ fn threads_and_processes_end_with_the_same_weights() {
             let mesh = format!("{size}x1");
             // The optimiser's state divided among the ranks, or not.
             let divided = format!("train.shard_optimizer={}", size == 4);
-            let settings = [settings[0], &divided];
+            let settings = [settings[0], settings[1], &divided];
             let arguments = training(recipe, &settings, &["--out", &out, "--mesh", &mesh]);
             let outcome = run(&scratch, size, &arguments);
             assert_eq!(outcome.digest(), expected, "{recipe} on {size}");

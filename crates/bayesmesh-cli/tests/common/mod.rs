@@ -36,9 +36,33 @@ pub const SMALL_IMAGES: &[&str] = &[
     "checkpoint.every=4",
 ];
 
+/// The same for a forecast of generated weather: 20 steps, 11 steps an epoch.
+pub const SMALL_WEATHER: &[&str] = &[
+    "data.latitudes=12",
+    "data.longitudes=24",
+    "data.steps=64",
+    "data.stride_hours=6",
+    "model.width=16",
+    "model.heads=[2,4]",
+    "model.depths=[1,2,1]",
+    "model.window=[3,6]",
+    "train.steps=20",
+    "train.samples=4",
+    "train.batch=4",
+    "evaluate.draws=4",
+    "evaluate.validation_draws=2",
+    "evaluate.roll_out=3",
+    "evaluate.roll_out_origins=2",
+    "checkpoint.every=5",
+];
+
 /// The small settings that suit a recipe.
 pub fn small(recipe: &str) -> &'static [&'static str] {
-    if recipe == "images-demo" { SMALL_IMAGES } else { SMALL }
+    match recipe {
+        "images-demo" => SMALL_IMAGES,
+        "era5-demo" => SMALL_WEATHER,
+        _ => SMALL,
+    }
 }
 
 /// A fresh folder, removed at the end.
