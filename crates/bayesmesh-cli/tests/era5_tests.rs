@@ -193,7 +193,7 @@ fn stores_that_do_not_fit_are_refused_with_what_to_do() {
         assert!(!scratch.path("run").exists(), "{settings:?} left a run");
     };
     told(&[], 2, &["12 latitudes and 24 longitudes", "data.latitudes=12"]);
-    let grid = ["data.latitudes=12", "data.longitudes=24", "model.window=[3,6]"];
+    let grid = ["data.latitudes=12", "data.longitudes=24"];
     let with = |more: &[&'static str]| [&grid[..], more].concat();
     let unknown = ["data.variables=[\"10m_wind\"]"];
     told(&with(&unknown), 3, &["10m_wind", "weather.zarr"]);
