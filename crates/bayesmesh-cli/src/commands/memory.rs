@@ -145,13 +145,13 @@ mod tests {
         };
         let words = told(&settings, 13);
         assert!(words.starts_with("Any of these makes it fit: `train.memory"), "{words}");
-        let words = told(&settings, 10);
+        let words = told(&settings, 9);
         assert!(words.starts_with("Together these make it fit: "), "{words}");
         assert!(words.contains("recompute") && words.contains("shard_optimizer"), "{words}");
         let frugal =
             Settings { memory: Memory::Recompute, shard_optimizer: true, ..settings.clone() };
         let words = told(&frugal, 8);
-        assert!(words.contains("`--ranks 1` (about 5."), "{words}");
+        assert!(words.contains("`--ranks 1` (about 4.6 GiB"), "{words}");
         assert!(told(&settings, 1).starts_with("Use a smaller"));
     }
 }

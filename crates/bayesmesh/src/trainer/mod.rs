@@ -337,6 +337,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
             outcome = failures.reduce(|first, _| first).map_or(Ok(()), Err);
         }
         self.take_back(ranks);
+        process_memory::give_back_freed();
         outcome
     }
 

@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bayesmesh_comm::{MeshComm, agree};
+use bayesmesh_kernels::process_memory;
 
 use super::callbacks::{Answers, Callback, EpochReport, StepReport, Time};
 use super::loading::Feed;
@@ -82,6 +83,10 @@ impl<P: Posterior, L: Loss> Rank<P, L> {
         let members = self.state.members.iter_mut();
         let parts: Result<Vec<Part>> =
             members.map(|member| Part::divide(peers, member, &settings)).collect();
+        if settings.shard_optimizer {
+            // The undivided state is gone when the last rank has its part.
+            process_memory::give_back_freed();
+        }
         let work = Work::new(&settings, mesh);
         let mut tools = Tools { mesh, work, exchange, parts: parts? };
 
