@@ -5,9 +5,10 @@ mod common;
 use bayesmesh::checkpoint::Checkpoint;
 use bayesmesh::data::{Target as _, Truth};
 use bayesmesh::loss::{
-    Categorical, Expected, ExpectedSquaredError, Gaussian, Mixture, SquaredErrorOfMean,
+    Categorical, EnsembleCrps, Expected, ExpectedSquaredError, Gaussian, Mixture,
+    SquaredErrorOfMean,
 };
-use bayesmesh::metrics::{MetricSet as _, RegressionScores, normal};
+use bayesmesh::metrics::{FieldScores, MetricSet as _, RegressionScores, normal};
 use bayesmesh::posterior::InitialStd;
 use bayesmesh::trainer::Length;
 use bayesmesh::{
@@ -437,5 +438,29 @@ fn more_draws_than_can_be_told_apart_are_refused() {
     for draws in [1 << 32, usize::MAX] {
         let message = trainer.predict(&numbers(5, [2, 5]), draws).unwrap_err().to_string();
         assert!(message.contains("predict with fewer"), "{message}");
+    }
+}
+
+/// A field of three cells, scored on meshes that divide draws and rows.
+#[test]
+fn scores_of_fields_do_not_depend_on_the_mesh() {
+    let data = regression(43);
+    let with = |mesh: &str| {
+        let set = FieldScores::new(1, &[1.0, 2.0, 0.5], DRAWS).unwrap();
+        let add = |set: &mut FieldScores, prediction: &Predictive, truth: &Truth| {
+            let Truth::Values(truth) = truth else { panic!("values") };
+            set.add(prediction, truth)
+        };
+        let predictor = trainer(3, EnsembleCrps::fair(), mesh).predictor();
+        predictor.score_with(&data, DRAWS, set, add).unwrap()
+    };
+    let serial = with("1x1");
+    assert_eq!(serial.examples(), 43);
+    for mesh in ["2x1", "3x2", "1x5", "16x1"] {
+        let other = with(mesh);
+        assert_eq!(other.examples(), 43, "{mesh}");
+        for (a, b) in serial.statistics().iter().zip(other.statistics()) {
+            assert!((a - b).abs() <= 1e-6 * a.abs().max(1.0), "{mesh}: {a} {b}");
+        }
     }
 }
