@@ -295,7 +295,7 @@ fn a_forecast_can_begin_at_a_single_time() {
     let statistics = Statistics::load(stored).unwrap();
     assert!(statistics.select(&pangu69(), "published").is_ok());
     let config = FieldsConfig::new(upper.clone());
-    let all = Fields::origins(&store, &config, statistics, &mut silent).unwrap();
+    let all = Fields::origins(&store, &config, statistics, None, &mut silent).unwrap();
     assert_eq!(origins(&all), [parse_date("1959-01-02").unwrap()]);
     assert!(all.truth(0, 1).unwrap().is_none());
     let state = all.state(0).unwrap();
