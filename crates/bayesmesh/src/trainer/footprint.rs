@@ -32,8 +32,7 @@ pub struct Sizes {
 /// | weights | w a draw that is kept, w for all where all have the same | until its backward pass ends |
 /// | activations | of each draw that is kept | until its backward pass ends |
 /// | sums | n; reproducible up to (⌊log₂ d⌋ + 1)·n | from the end of the first backward pass |
-/// | gradients of weights | w; next to nothing where they are sent at once | the end of a backward pass |
-/// | exchange | what is on its way to other ranks early, at most 64 MiB | the same |
+/// | gradients of weights | w; in the first step of a run also where later ones send them at once | the end of a backward pass |
 ///
 /// All draws are kept by [`Memory::Retain`] for losses that need it, else one at a time. A sum over
 /// draws is in memory as far as it has been written: when the first backward pass begins, when
@@ -61,10 +60,8 @@ pub struct Footprint {
     pub activations: u64,
     /// Sums over draws.
     pub sums: u64,
-    /// Gradients of weights.
+    /// Gradients of weights, or what is on its way to other ranks instead.
     pub gradients: u64,
-    /// What is on its way to other ranks.
-    pub exchange: u64,
     /// What the loss makes of outputs.
     pub outputs: u64,
     /// Batches that are loaded, or about to be.
@@ -84,8 +81,9 @@ impl Footprint {
         let keeps = settings.memory == Memory::Retain && (certain || combine != Combine::Mean);
         let sends_early = settings.overlap && mesh.size() > 1 && !settings.shard_optimizer;
 
-        let on_the_way = BucketReducer::MOST_ON_THE_WAY as u64;
         let (numbers, weights) = (bytes(sizes.numbers), bytes(sizes.weights));
+        let on_the_way = numbers.min(BucketReducer::MOST_ON_THE_WAY as u64);
+        let gradients = if sends_early { weights.max(on_the_way) } else { weights };
         let activations = bytes(rows.saturating_mul(sizes.activations));
         let parts = if settings.shard_optimizer { mesh.size() as u64 } else { 1 };
         let (state, step) = match settings.optimizer {
@@ -118,7 +116,6 @@ impl Footprint {
                 Reduce::Fast => 1,
                 Reduce::Reproducible => before + 1,
             };
-            let is_sent_early = sends_early && done + 1 == draws;
             let begin = Self {
                 weights: weights.saturating_mul(if certain { 1 } else { left }),
                 activations: activations.saturating_mul(left),
@@ -128,8 +125,7 @@ impl Footprint {
             let end = Self {
                 activations: activations.saturating_mul(left - 1),
                 sums: numbers.saturating_mul(during),
-                gradients: if is_sent_early { 0 } else { weights },
-                exchange: if is_sent_early { numbers.min(on_the_way) } else { 0 },
+                gradients,
                 ..begin
             };
             [begin, end]
@@ -152,23 +148,12 @@ impl Footprint {
             activations,
             sums,
             gradients,
-            exchange,
             outputs,
             batches,
             gaps,
         } = *self;
-        let items = [
-            values,
-            optimizer,
-            weights,
-            activations,
-            sums,
-            gradients,
-            exchange,
-            outputs,
-            batches,
-            gaps,
-        ];
+        let items =
+            [values, optimizer, weights, activations, sums, gradients, outputs, batches, gaps];
         items.into_iter().fold(0, u64::saturating_add)
     }
 }
@@ -216,7 +201,7 @@ mod tests {
 
     fn total(change: impl FnOnce(&mut Settings, &mut Sizes)) -> u64 {
         let footprint = footprint(change);
-        footprint.total() - footprint.gaps - footprint.exchange
+        footprint.total() - footprint.gaps
     }
 
     #[test]
@@ -226,8 +211,8 @@ mod tests {
             settings.samples = 2;
             settings.mesh = Mesh::samples(2).unwrap();
         };
-        // What goes early is not held; of divided moments each rank has half.
-        assert_eq!(total(|settings, _| two(settings)), 5 * N - N / 2);
+        // Of divided moments each rank has half.
+        assert_eq!(total(|settings, _| two(settings)), 5 * N);
         let divided = total(|settings, _| {
             two(settings);
             settings.shard_optimizer = true;
@@ -268,7 +253,8 @@ mod tests {
             settings.memory = Memory::Retain;
             sizes.activations = 100_000_000;
         });
-        assert_eq!((kept.activations, kept.weights), (8 * N / 2, 8 * N / 2));
+        // When the first backward pass ends its activations are gone, its weights are not.
+        assert_eq!((kept.activations, kept.weights), (7 * N / 2, 8 * N / 2));
         // Nothing of any size is too much to count.
         let huge = Sizes { weights: u64::MAX / 2, numbers: u64::MAX, ..SIZES };
         assert_eq!(footprint(|_, sizes| *sizes = huge).total(), u64::MAX);
