@@ -47,13 +47,16 @@ pub(crate) struct Joint<'a> {
 }
 
 enum Gradient {
-    /// ∂L/∂R and R.
-    Combined {
-        combine: Combine,
-        gradient: Tensor<2>,
-        combined: Tensor<2>,
-    },
+    Combined(Box<Combined>),
     Transposed(Transposed),
+}
+
+struct Combined {
+    combine: Combine,
+    /// ∂L/∂R.
+    gradient: Tensor<2>,
+    /// R.
+    combined: Tensor<2>,
 }
 
 impl<'a> Together<'a> {
@@ -98,7 +101,8 @@ impl<'a> Together<'a> {
                 let gradient = leaf.grad(&scalar.backward());
                 let gradient = gradient.unwrap_or_else(|| combined.zeros_like());
                 let gradient = if factor == 1.0 { gradient } else { gradient * factor as f32 };
-                let gradient = Gradient::Combined { combine, gradient, combined };
+                let found = Box::new(Combined { combine, gradient, combined });
+                let gradient = Gradient::Combined(found);
                 Ok(Joint { value, scope, gradient })
             }
         }
@@ -110,10 +114,10 @@ impl Joint<'_> {
     /// [`Scope::own`], enter the loss: `⟨∂L/∂R, ∂R/∂φ_s⟩`, stacked as the summaries are.
     pub fn weights(&self, draws: Range<usize>, summary: Tensor<2>) -> Tensor<2> {
         match &self.gradient {
-            Gradient::Combined { combine, gradient, combined } => pullback(
-                *combine,
-                gradient.clone(),
-                combined.clone(),
+            Gradient::Combined(found) => pullback(
+                found.combine,
+                found.gradient.clone(),
+                found.combined.clone(),
                 summary,
                 draws,
                 self.scope.draws,

@@ -50,7 +50,7 @@ impl<'a> Cells<'a> {
 const BLOCKS: usize = 256;
 
 /// Cells that a loss gets at a time: few enough that all draws of them stay in cache.
-const PIECE: usize = 512;
+const PIECE: usize = 256;
 
 /// How cells are divided among ranks.
 #[derive(Clone, Copy, Debug)]
