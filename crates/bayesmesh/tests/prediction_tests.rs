@@ -8,7 +8,7 @@ use bayesmesh::loss::{
     Categorical, EnsembleCrps, Expected, ExpectedSquaredError, Gaussian, Mixture,
     SquaredErrorOfMean,
 };
-use bayesmesh::metrics::{FieldScores, MetricSet as _, RegressionScores, normal};
+use bayesmesh::metrics::{FieldLayout, FieldScores, MetricSet as _, RegressionScores, normal};
 use bayesmesh::posterior::InitialStd;
 use bayesmesh::trainer::Length;
 use bayesmesh::{
@@ -446,7 +446,8 @@ fn more_draws_than_can_be_told_apart_are_refused() {
 fn scores_of_fields_do_not_depend_on_the_mesh() {
     let data = regression(43);
     let with = |mesh: &str| {
-        let set = FieldScores::new(1, &[1.0, 2.0, 0.5], DRAWS).unwrap();
+        let layout = FieldLayout::new(1, &[1.0, 2.0, 0.5]).unwrap();
+        let set = FieldScores::new(layout, DRAWS).unwrap();
         let add = |set: &mut FieldScores, prediction: &Predictive, truth: &Truth| {
             let Truth::Values(truth) = truth else { panic!("values") };
             set.add(prediction, truth)
