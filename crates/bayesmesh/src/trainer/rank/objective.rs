@@ -164,11 +164,13 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
             },
         );
         let mut retained = Vec::new();
+        // One group alone is no more than recomputing holds at a time.
+        let retains = settings.memory == Memory::Retain || groups.clone().nth(1).is_none();
         for draws in groups.clone() {
             let count = draws.len();
-            match settings.memory {
-                Memory::Recompute => together.push(evaluate(draws, Tape::Paused).summary, count),
-                Memory::Retain => {
+            match retains {
+                false => together.push(evaluate(draws, Tape::Paused).summary, count),
+                true => {
                     let evaluated = evaluate(draws, Tape::Recording);
                     together.push(evaluated.summary.clone(), count);
                     retained.push(evaluated);
