@@ -1,8 +1,8 @@
 //! Collective communication for BayesMesh: who the ranks are and how they combine what they hold.
 //!
 //! - [`Communicator`] is the interface everything above is written against: all-reduce, all-gather,
-//!   all-to-all, broadcast, barrier, split, of floats, integers and bytes. All of them are *collective*: every
-//!   rank of the communicator calls the same operations in the same order.
+//!   all-to-all, broadcast, barrier, split, of floats, integers and bytes. All of them are
+//!   *collective*: every rank of the communicator calls the same operations in the same order.
 //! - [`threads`] implements it for ranks that are threads of one process and share memory;
 //!   `mpi`, with the cargo feature of that name, for ranks that are processes of an MPI job.
 //!   [`launch`] says whether this process is one.

@@ -131,9 +131,9 @@ impl BucketReducer {
     }
 
     /// Hands in a range of `vector` as [`submit`](Self::submit) does, and puts sums that are there
-    /// by now in their places. Where [so much](Self::MOST_ON_THE_WAY) is on its way it waits for the
-    /// first ones, so that there is never a second copy of a long vector. An error is that of the
-    /// next wait.
+    /// by now in their places. Where [so much](Self::MOST_ON_THE_WAY) is on its way it waits for
+    /// the first ones, so that there is never a second copy of a long vector. An error is that of
+    /// the next wait.
     ///
     /// # Panics
     ///

@@ -49,8 +49,8 @@ pub struct GlobeCnnConfig {
     /// `functional-noise` posterior; 0 is none.
     #[key(default = 0, also("noise_dim", "latent"))]
     pub noise: usize,
-    /// Fields of white noise that the network sees beside its input, others in each draw, e.g. 4 for
-    /// a `functional-noise` posterior; 0 is none. Every point has its own noise, so that a step
+    /// Fields of white noise that the network sees beside its input, others in each draw, e.g. 4
+    /// for a `functional-noise` posterior; 0 is none. Every point has its own noise, so that a step
     /// shows the network very many draws of it.
     #[key(default = 0, also("noise_channels"))]
     pub noise_fields: usize,

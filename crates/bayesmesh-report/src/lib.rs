@@ -6,10 +6,11 @@
 //! - [`MapSeries`] are maps of the globe over time, with a slider.
 //! - [`Table`], facts, notes and a [`Gallery`] of images are the other blocks.
 //!
-//! The page needs no network, and no script but for the slider of maps. It follows the reader's light or dark preference, and fits
-//! a phone: every wide plot is drawn twice, and the style shows the drawing that suits the width.
-//! Nothing here can fail. Values that are not finite leave gaps, missing data gives a note in the
-//! place of a plot, text is escaped, and long series are thinned to the pixels that can show them.
+//! The page needs no network, and no script but for the slider of maps. It follows the reader's
+//! light or dark preference, and fits a phone: every wide plot is drawn twice, and the style shows
+//! the drawing that suits the width. Nothing here can fail. Values that are not finite leave gaps,
+//! missing data gives a note in the place of a plot, text is escaped, and long series are thinned
+//! to the pixels that can show them.
 //!
 //! ```
 //! use bayesmesh_report::{Axis, Block, Color, KeyFigure, Layer, Plot, Report, Section};

@@ -1,8 +1,9 @@
 //! One frame for all operations with a backward pass of their own on the CPU device.
 //!
 //! Burn's extension mechanism wants a trait, an implementation for the device and one for autodiff
-//! of every operation. Here that is done once, for operations of one to four tensors and, as a block
-//! of a transformer has, of thirteen; an operation is then a [`Fused`]: a forward and a backward pass on tensors in memory.
+//! of every operation. Here that is done once, for operations of one to four tensors and, as a
+//! block of a transformer has, of thirteen; an operation is then a [`Fused`]: a forward and a
+//! backward pass on tensors in memory.
 
 use std::fmt::Debug;
 use std::sync::Arc;

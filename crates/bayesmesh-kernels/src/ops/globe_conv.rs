@@ -69,8 +69,8 @@ impl Neighbours {
     }
 }
 
-/// A convolution over a token and its eight [neighbours](Neighbours): `y = P W + b` with the patch P
-/// of a token, its neighbours from north-west to south-east one after the other.
+/// A convolution over a token and its eight [neighbours](Neighbours): `y = P W + b` with the patch
+/// P of a token, its neighbours from north-west to south-east one after the other.
 ///
 /// Gradients, with `h = ∂L/∂y`: `∂L/∂W = Pᵀ h`, `∂L/∂b = Σ_tokens h`, and `h Wᵀ` goes back to where
 /// the numbers of P came from. Patches are made for a few rows at a time and never kept.

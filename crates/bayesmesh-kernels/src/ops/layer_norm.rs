@@ -38,8 +38,8 @@ pub fn layer_norm<const D: usize>(
     fused::run(LayerNorm { epsilon, residual: false }, inputs)
 }
 
-/// A normalisation with a residual connection: `y = r + x̂·γ + β`, in one pass. The gradient of r is
-/// that of y.
+/// A normalisation with a residual connection: `y = r + x̂·γ + β`, in one pass. The gradient of r
+/// is that of y.
 ///
 /// # Shapes
 ///

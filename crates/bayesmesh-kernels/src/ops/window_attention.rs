@@ -34,8 +34,8 @@ struct Band {
     lines: Vec<usize>,
     /// How many are of the grid.
     real: usize,
-    /// What is added to the scores of a window, `[queries, tokens]`, the queries being the tokens of
-    /// the grid.
+    /// What is added to the scores of a window, `[queries, tokens]`, the queries being the tokens
+    /// of the grid.
     mask: Option<Vec<f32>>,
 }
 

@@ -188,7 +188,8 @@ mod tests {
             target in prop::collection::vec(-16i32..16, 6),
             alpha in prop::sample::select(vec![0.0f32, 0.5, 0.95, 1.0]),
         ) {
-            // Draws and targets on odd and even sixteenths: none equals the target, some each other.
+            // Draws and targets on odd and even sixteenths: none equals the target, some each
+            // other.
             let grid = |values: &Vec<i32>, by: f32| -> Vec<f32> {
                 values.iter().map(|v| *v as f32 / 4.0 + by).collect()
             };
@@ -201,7 +202,8 @@ mod tests {
             prop_assert!((f64::from(value) - exact).abs() < 1e-6, "{value} {exact}");
             for s in 0..draws.len() {
                 for k in 0..target.len() {
-                    // Of two draws that agree, either side has its own slope; the mean is that of 0.
+                    // Of two draws that agree, either side has its own slope; the mean is that of
+                    // 0.
                     let moved = |by: f32| {
                         let mut draws = draws.clone();
                         draws[s][k] += by;
@@ -221,7 +223,8 @@ mod tests {
         ) {
             let members: Vec<f32> = members.iter().map(|x| *x as f32 / 4.0).collect();
             let targets = [0.0; 3];
-            let cells = Cells { draws: 5, first: 0, outputs: 3, members: &members, targets: &targets };
+            let (members, targets) = (&members[..], &targets[..]);
+            let cells = Cells { draws: 5, first: 0, outputs: 3, members, targets };
             let run = |compare: fn(&Cells<'_>, &mut [f32], &mut [f32])| {
                 let (mut distances, mut ranks) = ([0.0; 3], [0.0; 15]);
                 compare(&cells, &mut distances, &mut ranks);

@@ -340,7 +340,8 @@ mod tests {
                     let target = tensor(&target, 2);
                     let found = evaluate(&loss, &draws, own.clone(), &target, Some(&counting))?;
                     assert_eq!(found.1, serial.1[own.clone()]);
-                    // There and back; a share of cells is larger than the mean by less than a block.
+                    // There and back; a share of cells is larger than the mean by less than a
+                    // block.
                     let least = own.len() * cells + DRAWS * (cells / ranks);
                     let most = least + DRAWS * (cells.div_ceil(BLOCKS) + 1);
                     let moved = counting.moved.map(|count| count.into_inner());

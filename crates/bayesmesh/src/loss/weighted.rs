@@ -94,8 +94,8 @@ pub trait ByOutput: Loss<Target = Tensor<2>> {
     }
 }
 
-/// The same loss with weights for its outputs: `L = mean_k w_k·L_k`, or `Σ_k w_k·L_k` where the loss
-/// is a sum over outputs ([`GaussianOfDraws`](super::GaussianOfDraws)).
+/// The same loss with weights for its outputs: `L = mean_k w_k·L_k`, or `Σ_k w_k·L_k` where the
+/// loss is a sum over outputs ([`GaussianOfDraws`](super::GaussianOfDraws)).
 ///
 /// Weights are constants: summaries, their combination and ∂R/∂φ_s are those of the plain loss, so
 /// that it is exact on every mesh on which that is.

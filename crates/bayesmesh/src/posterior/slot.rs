@@ -53,8 +53,8 @@ impl Slot {
         LAYERS.contains(&self.layer.as_str())
     }
 
-    /// Whether the tensor is a point estimate unless asked otherwise: that of a normalisation layer,
-    /// of [`LearnedNoise`](crate::LearnedNoise), a [`NoiseMap`](crate::NoiseMap) or an
+    /// Whether the tensor is a point estimate unless asked otherwise: that of a normalisation
+    /// layer, of [`LearnedNoise`](crate::LearnedNoise), a [`NoiseMap`](crate::NoiseMap) or an
     /// [`OutputScale`](crate::OutputScale).
     pub fn is_point_by_default(&self) -> bool {
         const LAYERS: [&str; 3] = ["LearnedNoise", "NoiseMap", "OutputScale"];

@@ -13,8 +13,8 @@ use crate::posterior::Posterior;
 type InputOf<P> = <<P as Posterior>::Network as Network>::Input;
 
 impl<P: Posterior> Predictor<P> {
-    /// Follows every draw for so many steps: what it predicts becomes what it sees next. **A draw is
-    /// a trajectory**: draws are kept apart, each goes on from its own prediction, with its own
+    /// Follows every draw for so many steps: what it predicts becomes what it sees next. **A draw
+    /// is a trajectory**: draws are kept apart, each goes on from its own prediction, with its own
     /// weights; what is random in the forward pass is new in every step. Collective in a job.
     ///
     /// `next` makes the next input of a draw from the number of the step that it has just taken, 1

@@ -29,8 +29,8 @@ impl Features {
     }
 
     /// Appends the four channels of a time, with φ latitude, λ longitude, h the hour of the day and
-    /// d days since the year began: sin and cos of 2πh/24 + λ, and of 2πd/365.25 times sin φ. Without
-    /// seasons the last two are sin φ and cos φ.
+    /// d days since the year began: sin and cos of 2πh/24 + λ, and of 2πd/365.25 times sin φ.
+    /// Without seasons the last two are sin φ and cos φ.
     pub fn append(&self, time: i64, out: &mut Vec<f32>) {
         let (hour, day) = of_day_and_year(time);
         for function in [f64::sin, f64::cos] {

@@ -42,10 +42,10 @@ pub struct Parts {
 /// An input is `[rows, channels, latitudes, longitudes]` and, for each row, by how many columns the
 /// globe is turned before the network sees it. Channels are the V variables at the origin t, those
 /// at t − lead, t − 2·lead … (`history` states in all), what is usual at t and at t + lead and the
-/// masks land, soil type and topography if they are wanted, and four features: sin and cos of 2π·hour/24 + longitude, and sin(latitude)
-/// times sin and cos of 2π·day/365.25. A target is `[rows, V·latitudes·longitudes]`, the variables
-/// at t + lead. Values are normalised by [`Statistics`]; land is as it is, the other masks have
-/// mean 0 and deviation 1. Cheap to clone.
+/// masks land, soil type and topography if they are wanted, and four features: sin and cos of
+/// 2π·hour/24 + longitude, and sin(latitude) times sin and cos of 2π·day/365.25. A target is
+/// `[rows, V·latitudes·longitudes]`, the variables at t + lead. Values are normalised by
+/// [`Statistics`]; land is as it is, the other masks have mean 0 and deviation 1. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Fields {
     all: Arc<All>,

@@ -1,7 +1,7 @@
 //! Scores of ensembles of fields: maps of several variables, each cell of which has a weight.
 //!
-//! Outputs are in the order (field, cell). Of an example i and a field, with weights `w_c` of mean 1
-//! and S draws `x_s` of mean x̄,
+//! Outputs are in the order (field, cell). Of an example i and a field, with weights `w_c` of mean
+//! 1 and S draws `x_s` of mean x̄,
 //!
 //! - `e_i = mean_c w_c (x̄ − y)²`, the squared error of the mean, `a_i = mean_c w_c |x̄ − y|`,
 //! - `v_i = mean_c w_c 1/(S−1) Σ_s (x_s − x̄)²`, the unbiased variance of the draws,
