@@ -12,7 +12,7 @@ use crate::network::Network;
 #[serde(tag = "kind", rename_all = "kebab-case")]
 #[section(example = "kind = \"mc-dropout\"")]
 pub enum PosteriorConfig {
-    /// one random vector, to which the network's normalisations listen, differs from draw to draw
+    /// random numbers that the network takes, a vector or fields of them, differ from draw to draw
     FunctionalNoise,
     /// dropout stays on in prediction; its masks differ from draw to draw
     McDropout,

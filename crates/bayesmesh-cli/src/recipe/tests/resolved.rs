@@ -140,6 +140,8 @@ draws = 64
 levels = [0.5, 0.8, 0.9, 0.95]
 corruptions = true
 corrupted_images = 2000
+roll_out = 4
+roll_out_origins = 4
 
 [calibrate]
 kind = "auto"
