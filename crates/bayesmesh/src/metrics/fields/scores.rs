@@ -146,7 +146,7 @@ impl FieldScores {
     /// of mean squares, `mae` and `crps` means, and `spread_skill` is that of the mean squares.
     pub fn together(&self) -> Vec<Score> {
         let length = SUMS + self.members + 1;
-        let mut sums = vec![0.0; SUMS];
+        let mut sums = [0.0; SUMS];
         for field in self.statistics[1..].chunks_exact(length) {
             sums.iter_mut().zip(field).for_each(|(sum, more)| *sum += more);
         }
