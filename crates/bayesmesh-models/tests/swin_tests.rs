@@ -8,7 +8,7 @@ use bayesmesh::posterior::{InitialStd, Tape};
 use bayesmesh::testing::check_meshes;
 use bayesmesh::trainer::{Length, OptimizerConfig, Schedule};
 use bayesmesh::{
-    Draw, FunctionalNoise, Loss, McDropout, MeanField, Network, Point, Posterior, Prior, Settings,
+    Draw, FunctionalNoise, McDropout, MeanField, Network, Point, Posterior, Prior, Settings,
     TensorDataset, Trainer,
 };
 use bayesmesh_models::{Swin, SwinConfig};
