@@ -151,7 +151,7 @@ fn levels_that_are_not_whole_percent_keep_their_names() {
     let test = &outcome.success()["test"];
     let coverages: Vec<&String> =
         test.as_object().unwrap().keys().filter(|key| key.starts_with("coverage_")).collect();
-    let names = ["coverage_99.5", "coverage_99.5_raw", "coverage_99.9", "coverage_99.9_raw"];
+    let names = ["coverage_99.5", "coverage_99.9", "coverage_99.5_raw", "coverage_99.9_raw"];
     assert_eq!(coverages, names);
     assert!(coverages.iter().all(|key| test[key.as_str()].is_number()), "{test}");
     assert!(outcome.stderr.contains("99.9 % covers"), "{}", outcome.stderr);
