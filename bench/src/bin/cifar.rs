@@ -13,6 +13,9 @@ use bayesmesh_data::cifar10::Cifar10;
 use bayesmesh_models::VitConfig;
 use burn::tensor::Device;
 
+#[global_allocator]
+static ALLOCATOR: bayesmesh::process_memory::Allocator = bayesmesh::process_memory::Allocator;
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     bayesmesh::process_memory::keep_freed();
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -16,6 +16,9 @@ use bayesmesh_models::{Activation, MlpConfig};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
+#[global_allocator]
+static ALLOCATOR: bayesmesh::process_memory::Allocator = bayesmesh::process_memory::Allocator;
+
 fn main() -> Outcome {
     bayesmesh_bench::run(train)
 }

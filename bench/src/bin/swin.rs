@@ -6,17 +6,17 @@
 //!
 //! Beside the settings, KEY may be `small=true` (a tiny network for a quick try), `checkpoint=true`
 //! (blocks are run again in the backward pass) and `augment=K` (turn the globe by K columns).
-//! Prints for each step the seconds and the processor seconds of a draw, then the peak memory in
-//! MiB, and last the seconds of a draw in the best step.
+//! Prints what the steps are said to hold in MiB, for each step the seconds and the processor
+//! seconds of a draw, then the peak memory in MiB, and last the seconds of a draw in the best step.
 
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use bayesmesh::checkpoint::Checkpoint;
 use bayesmesh::comm::Communicator;
-use bayesmesh::loss::GaussianOfDraws;
+use bayesmesh::loss::{Combine, GaussianOfDraws};
 use bayesmesh::posterior::Tape;
-use bayesmesh::trainer::{Callback, Flow, Memory, StepReport};
+use bayesmesh::trainer::{Callback, Flow, Footprint, Memory, Sizes, StepReport};
 use bayesmesh::{
     Draw, Length, MeanField, Mesh, Network, Place, Point, Posterior, Prior, Purpose, Settings,
     Stream, TensorDataset, Trainer, process_memory,
@@ -29,6 +29,9 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 const USAGE: &str = "usage: swin train DRAWS MESH STEPS [KEY=VALUE ...] | swin pass THREADS STEPS \
                      [KEY=VALUE ...]";
+
+#[global_allocator]
+static ALLOCATOR: bayesmesh::process_memory::Allocator = bayesmesh::process_memory::Allocator;
 
 fn main() -> Outcome {
     bayesmesh_bench::run(|world| {
@@ -125,7 +128,20 @@ impl Work {
     ) -> Outcome {
         let network = self.config.init(&Device::default());
         let posterior = MeanField::new(network, Prior::normal(0.0, 1.0))?.initialised(0);
-        let data = TensorDataset::new(self.input(), self.target())?;
+        let weights = self.config.weights();
+        let (input, target) = (self.input(), self.target());
+        let outputs = target.shape().num_elements() as u64;
+        let sizes = Sizes {
+            weights,
+            numbers: posterior.parameters().values().len() as u64,
+            activations: self.config.activations(),
+            example: input.0.shape().num_elements() as u64 + outputs,
+            outputs,
+        };
+        let footprint = Footprint::of(&settings, Combine::Moments, &sizes);
+        let ranks_here = if world.is_some() { 1 } else { settings.mesh.size() };
+        println!("predicted {}", mebibytes(ranks_here as u64 * footprint.total()));
+        let data = TensorDataset::new(input, target)?;
         let clock = Clock::default();
         let place = world.clone().map_or(Place::Threads, Place::Job);
         let draws = settings.samples as f64;
@@ -149,8 +165,12 @@ impl Work {
 }
 
 fn finish(best: f64) {
-    println!("{}", process_memory::peak_bytes().unwrap_or(0) as f64 / f64::from(1 << 20));
+    println!("{}", mebibytes(process_memory::peak_bytes().unwrap_or(0)));
     println!("{best}");
+}
+
+fn mebibytes(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
 }
 
 /// When each step ended, by the clock and by the processor.

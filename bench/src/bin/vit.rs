@@ -48,6 +48,9 @@ impl Callback for Clock {
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
+#[global_allocator]
+static ALLOCATOR: bayesmesh::process_memory::Allocator = bayesmesh::process_memory::Allocator;
+
 fn main() -> Outcome {
     bayesmesh_bench::run(train)
 }

@@ -19,6 +19,8 @@ pub struct Needs {
     settings: Settings,
     combine: Combine,
     sizes: Sizes,
+    /// The activations with `model.checkpoint_blocks`, where that can be chosen.
+    checkpointed: Option<u64>,
 }
 
 impl Needs {
@@ -39,7 +41,12 @@ impl Needs {
             example: inputs.saturating_add(outputs),
             outputs: outputs.saturating_mul(loss.reading().outputs_per_target() as u64),
         };
-        Ok(Self { settings: recipe.settings(mesh, steps)?, combine: loss.combine(), sizes })
+        Ok(Self {
+            settings: recipe.settings(mesh, steps)?,
+            combine: loss.combine(),
+            sizes,
+            checkpointed: model.checkpointed_activations(),
+        })
     }
 
     /// What one rank will hold at most, beside the program and the data.
@@ -80,16 +87,22 @@ impl Needs {
         let Settings { memory, shard_optimizer, mesh, .. } = self.settings;
         let with = |settings: Settings| Self { settings, ..*self };
         let mut changes: Vec<(&str, Self, u64)> = Vec::new();
-        let mut all = self.settings.clone();
+        let mut all = with(self.settings.clone());
         if memory == Memory::Retain && self.combine != Combine::Mean {
-            all.memory = Memory::Recompute;
+            all.settings.memory = Memory::Recompute;
             let settings = Settings { memory: Memory::Recompute, ..self.settings.clone() };
             changes.push(("`train.memory = \"recompute\"`", with(settings), ranks));
         }
         if !shard_optimizer && mesh.size() > 1 {
-            all.shard_optimizer = true;
+            all.settings.shard_optimizer = true;
             let settings = Settings { shard_optimizer: true, ..self.settings.clone() };
             changes.push(("`train.shard_optimizer = true`", with(settings), ranks));
+        }
+        if let Some(activations) = self.checkpointed {
+            all.sizes.activations = activations;
+            let sizes = Sizes { activations, ..self.sizes };
+            let needs = Self { sizes, ..with(self.settings.clone()) };
+            changes.push(("`model.checkpoint_blocks = true`", needs, ranks));
         }
         if !launched && ranks > 1 {
             let settings = Settings { mesh: Mesh::serial(), ..self.settings.clone() };
@@ -109,7 +122,7 @@ impl Needs {
             .collect();
         if !enough.is_empty() {
             format!("Any of these makes it fit: {}", enough.join(", "))
-        } else if together.len() > 1 && fits(&with(all), ranks) {
+        } else if together.len() > 1 && fits(&all, ranks) {
             format!("Together these make it fit: {}", together.join(", "))
         } else {
             "Use a smaller `[model]` or `train.batch`, or fewer ranks on this machine".to_owned()
@@ -128,7 +141,7 @@ mod tests {
             activations: 300_000_000,
             ..Sizes::default()
         };
-        Needs { settings, combine: Combine::Moments, sizes }
+        Needs { settings, combine: Combine::Moments, sizes, checkpointed: None }
     }
 
     #[test]
@@ -153,5 +166,8 @@ mod tests {
         let words = told(&frugal, 8);
         assert!(words.contains("`--ranks 1` (about 4.6 GiB"), "{words}");
         assert!(told(&settings, 1).starts_with("Use a smaller"));
+        let blocks = Needs { checkpointed: Some(50_000_000), ..needs(frugal) };
+        let words = blocks.remedy(2, 8_000_000_000, false);
+        assert!(words.contains("`model.checkpoint_blocks = true` (about "), "{words}");
     }
 }

@@ -51,6 +51,12 @@ pub trait Model: Keys + DeserializeOwned + 'static {
     /// pass.
     fn activations(&self) -> u64;
 
+    /// The same with `model.checkpoint_blocks`, for a network that has the key and not set it: what
+    /// it holds then.
+    fn checkpointed_activations(&self) -> Option<u64> {
+        None
+    }
+
     /// Keys that are right one by one but do not go together.
     fn conflicts(&self, recipe: &Recipe) -> Vec<Conflict>;
 }

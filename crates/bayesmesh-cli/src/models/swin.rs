@@ -31,6 +31,11 @@ impl Model for SwinConfig {
         self.activations()
     }
 
+    fn checkpointed_activations(&self) -> Option<u64> {
+        let checkpointed = Self { checkpoint_blocks: true, ..self.clone() };
+        (!self.checkpoint_blocks).then(|| checkpointed.activations())
+    }
+
     fn conflicts(&self, recipe: &Recipe) -> Vec<Conflict> {
         let known = self.longitudes > 0;
         let sizes = self.check().err().filter(|_| known).map(|message| {

@@ -1,5 +1,9 @@
 //! Memory that is kept, and what the process has used of it.
 
+mod large_blocks;
+
+pub use large_blocks::Allocator;
+
 /// Asks the allocator of the C library to keep freed memory for the next use, where that is glibc;
 /// elsewhere this does nothing. For the start of a program: it holds for the whole process.
 ///
@@ -20,10 +24,11 @@ pub fn keep_freed() {
     }
 }
 
-/// Gives memory that is free now back to the system, where the allocator is that of glibc;
-/// elsewhere this does nothing. For the time between two different things: what one thread has
+/// Gives memory that is free now back to the system, where the allocator is that of glibc, and
+/// what an [`Allocator`] keeps; elsewhere this does nothing. For the time between two different things: what one thread has
 /// freed, e.g. a checkpoint that was read, another cannot use.
 pub fn give_back_freed() {
+    large_blocks::give_back();
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: malloc_trim locks what it changes, and may be called at any time.
     unsafe {
