@@ -4,8 +4,9 @@
 //! usage: swin train DRAWS MESH STEPS [KEY=VALUE ...]     e.g. `swin train 2 2x1 2 threads=1`
 //!        swin pass THREADS STEPS [KEY=VALUE ...]         the passes of a network of plain weights
 //!
-//! Beside the settings, KEY may be `small=true` (a tiny network for a quick try), `checkpoint=true`
-//! (blocks are run again in the backward pass) and `augment=K` (turn the globe by K columns).
+//! Beside the settings, KEY may be `small=true` (a tiny network for a quick try), `grid=61x120` (fewer
+//! points, as many weights), `checkpoint=true` (blocks are run again in the backward pass) and
+//! `augment=K` (turn the globe by K columns).
 //! Prints what the steps are said to hold in MiB, for each step the seconds and the processor
 //! seconds of a draw, then the peak memory in MiB, and last the seconds of a draw in the best step.
 
@@ -79,6 +80,11 @@ impl Work {
                     let config = SwinConfig::small(8, 5, 13, 24);
                     let (width, window) = (24, [3, 6]);
                     work.config = SwinConfig { width, window, checkpoint_blocks, ..config };
+                }
+                Some(("grid", value)) => {
+                    let (rows, columns) = value.split_once('x').ok_or("grid=ROWSxCOLUMNS")?;
+                    work.config.latitudes = rows.parse()?;
+                    work.config.longitudes = columns.parse()?;
                 }
                 Some(("checkpoint", value)) => work.config.checkpoint_blocks = value.parse()?,
                 Some(("augment", value)) => work.turn = value.parse()?,

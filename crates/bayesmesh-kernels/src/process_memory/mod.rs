@@ -24,9 +24,9 @@ pub fn keep_freed() {
     }
 }
 
-/// Gives memory that is free now back to the system, where the allocator is that of glibc, and
-/// what an [`Allocator`] keeps; elsewhere this does nothing. For the time between two different things: what one thread has
-/// freed, e.g. a checkpoint that was read, another cannot use.
+/// Gives memory that is free now back to the system, where the allocator is that of glibc, and what
+/// an [`Allocator`] keeps; elsewhere this does nothing. For the time between two different things:
+/// what one thread has freed, e.g. a checkpoint that was read, another cannot use.
 pub fn give_back_freed() {
     large_blocks::give_back();
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
