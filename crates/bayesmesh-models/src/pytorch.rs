@@ -5,7 +5,8 @@
 //! `safetensors.torch.save_file` writes can be read:
 //!
 //! - [`Vit`]: the names of the widely used `SimpleViT`, e.g. `transformer.layers.0.0.to_qkv.weight`
-//! - [`Mlp`]: `layers.0.weight`, as of a `ModuleList` of `Linear` called `layers`
+//! - [`Mlp`]: `layers.0.weight`, as of a `ModuleList` of `Linear` called `layers`; likewise
+//!   `norms.0.weight` of `LayerNorm` and `embeddings.0.weight` of `Embedding`, where it has them
 //! - [`Swin`]: `embed`, a `Conv2d`; blocks `layer1.0`, `middle.0`, `layer4.0` and so on, each with
 //!   `qkv`, `proj`, `norm1`, `fc1`, `fc2`, `norm2`; `down.norm`, `down.linear`, `up.expand`,
 //!   `up.norm`, `up.linear`; and `recover`, a `ConvTranspose2d`
@@ -124,7 +125,7 @@ impl PyTorch for Vit {
 
 impl PyTorch for Mlp {
     fn pytorch_name(path: &str) -> String {
-        path.to_owned()
+        path.replace(".gamma", ".weight").replace(".beta", ".bias")
     }
 }
 

@@ -26,7 +26,7 @@ use bayesmesh::{
     Dataset, Loss, McDropout, MeanField, Mesh, Network, Place, Posterior, Prior, Purpose, Reduce,
     Settings, Stream, TensorDataset, Trainer,
 };
-use bayesmesh_models::{Activation, Mlp, MlpConfig, VitConfig};
+use bayesmesh_models::{Mlp, MlpConfig, VitConfig};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use ensemble::DeepEnsemble;
 
@@ -341,8 +341,8 @@ fn settings() -> Settings {
 }
 
 fn mlp(outputs: usize, dropout: f64) -> Mlp {
-    let (hidden, activation) = (vec![16, 12], Activation::Relu);
-    MlpConfig { inputs: 5, hidden, outputs, activation, dropout }.init(&Device::default())
+    let config = MlpConfig { dropout, ..MlpConfig::new(5, vec![16, 12], outputs) };
+    config.init(&Device::default())
 }
 
 fn mean_field(outputs: usize, std: f32) -> Result<MeanField<Mlp>, String> {

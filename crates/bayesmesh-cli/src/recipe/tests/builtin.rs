@@ -56,8 +56,8 @@ fn load_mlp_is_the_paper() {
         stride = 1
         split = [0.6, 0.1, 0.3] },
     );
-    let (inputs, outputs, activation) = (0, 0, Activation::Relu);
-    let expected = MlpConfig { inputs, hidden: vec![128, 128], outputs, activation, dropout: 0.1 };
+    let expected = MlpConfig { dropout: 0.1, ..MlpConfig::new(0, vec![128, 128], 0) };
+    assert_eq!(expected.activation, Activation::Relu);
     assert_eq!(section::<MlpConfig>(&recipe, "model"), expected);
     assert_eq!(recipe.posterior().unwrap(), PosteriorConfig::McDropout);
     assert_eq!(recipe.kind("loss"), "squared-error-of-mean");

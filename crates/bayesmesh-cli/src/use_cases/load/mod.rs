@@ -46,7 +46,7 @@ impl UseCase for Load {
 
     fn shape(settings: &LoadSettings) -> Shape {
         let windows = settings.windows();
-        Shape { inputs: vec![windows.inputs], outputs: windows.outputs }
+        Shape::new(vec![windows.inputs], windows.outputs)
     }
 
     fn conflicts(settings: &LoadSettings) -> Vec<Conflict> {
