@@ -29,7 +29,7 @@ use crate::models::{Model, Shape};
 use crate::recipe::{Recipe, RecipeError, builtin_names, builtin_text, nearest};
 use crate::say;
 use crate::tasks::Task as _;
-use crate::use_cases::{AnyLoss, CaseTrainer, InputOf, UseCase, Verb};
+use crate::use_cases::{AnyLoss, CaseTrainer, InputOf, UseCase, Verb, default_recipe};
 
 /// Does what the command line says.
 pub fn run(job: &Job, arguments: Arguments, found: &ArgMatches) -> Result<Value> {
@@ -161,9 +161,21 @@ fn show_recipe(name: Option<&str>) -> Result<Value> {
     }
 }
 
-/// A recipe file, or a built-in recipe where there is no such file.
-fn read_recipe(job: &Job, path: &Path, set: &[String]) -> Result<Recipe> {
+/// A recipe file, or a built-in recipe where there is no such file; for a table, the recipe that
+/// suits it.
+fn read_recipe(job: &Job, path: &Path, targets: &[String], set: &[String]) -> Result<Recipe> {
     let name = path.to_str().unwrap_or_default();
+    if !targets.is_empty() && (path.extension().is_some_and(|end| end == "toml") || !path.exists())
+    {
+        return Err(Usage(format!(
+            "--target is for a table, and {} is none; set `data.target` instead",
+            path.display()
+        ))
+        .into());
+    }
+    if let Some((name, text)) = default_recipe(path, targets)? {
+        return Ok(Recipe::parse(job.catalogue(), &text, &name, set)?);
+    }
     if path.exists() {
         return Ok(Recipe::load(job.catalogue(), path, set)?);
     }

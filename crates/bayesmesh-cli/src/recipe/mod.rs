@@ -65,6 +65,8 @@ pub struct Recipe {
     pub name: String,
     /// How long it lasts.
     pub length: Length,
+    /// Epochs without a better validation score after which it ends before.
+    pub patience: Option<usize>,
     /// How training is done, but for the mesh and what has a section of its own; see
     /// [`Recipe::settings`].
     pub train: Settings,
@@ -146,6 +148,7 @@ impl Recipe {
         let length: RunLength = section(&table, "train")?;
         Ok(Self {
             name: section(&table, "name")?,
+            patience: length.patience,
             length: length.into(),
             train: section(&table, "train")?,
             evaluate: section(&table, "evaluate")?,
@@ -174,8 +177,8 @@ impl Recipe {
 
     /// What the data are of.
     pub fn use_case(&self) -> &'static dyn Entry {
-        let kind = self.kind(DATA);
-        self.catalogue.use_case(kind).expect("kinds of data are those of the use cases")
+        let case = self.catalogue.use_case(self.kind(DATA), self.kind("loss"));
+        case.expect("kinds of data are those of the use cases")
     }
 
     /// What the weights are believed to be.
@@ -210,6 +213,15 @@ impl Recipe {
         // A folder whose name is not UTF-8 cannot be written in TOML: the path stays relative.
         if let Some(full) = full.as_ref().and_then(|path| path.to_str()) {
             self.table[DATA][PATH] = full.into();
+        }
+        self
+    }
+
+    /// The same with keys of `[data]` that follow from the data.
+    #[must_use]
+    pub(crate) fn with_data(mut self, keys: toml::Table) -> Self {
+        if let Some(toml::Value::Table(data)) = self.table.get_mut(DATA) {
+            data.extend(keys);
         }
         self
     }

@@ -13,6 +13,10 @@ pub(super) struct RunLength {
     /// Optimiser steps. Overrides `epochs`; for trials and benchmarks.
     #[key(unset = "as many as the epochs have", at_least = 1, also("max_steps", "iterations"))]
     steps: Option<usize>,
+    /// Ends the training after so many epochs in a row without a better score on validation data,
+    /// and keeps the best of all. A run that is resumed has patience anew.
+    #[key(unset = "it lasts as long as said", at_least = 1, also("early_stopping"))]
+    pub patience: Option<usize>,
 }
 
 impl From<RunLength> for Length {

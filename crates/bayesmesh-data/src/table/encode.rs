@@ -25,6 +25,10 @@ pub struct Encoder {
     pub inputs: Vec<Input>,
     /// What is predicted.
     pub targets: Vec<String>,
+    /// Where the targets are numbers: how they are scaled.
+    pub scales: Vec<Scale>,
+    /// Where the target is a class: their names.
+    pub classes: Vec<String>,
     /// Words for nothing, besides the usual ones.
     pub missing: Vec<String>,
 }
@@ -182,7 +186,8 @@ impl Encoder {
                     .to_owned(),
             ));
         }
-        Ok(Self { inputs, targets: targets.to_vec(), missing: missing.to_vec() })
+        let (targets, missing) = (targets.to_vec(), missing.to_vec());
+        Ok(Self { inputs, targets, scales: Vec::new(), classes: Vec::new(), missing })
     }
 
     /// How many numbers a row has, before its codes.

@@ -59,7 +59,7 @@ impl UseCase for Load {
 
     fn task(&self) -> Regression {
         let (scale, shift) = (self.normaliser.std, self.normaliser.mean);
-        Regression { unit: "MW".to_owned(), decimals: 0, scale, shift }
+        Regression { unit: "MW".to_owned(), decimals: 0, scale, shift, ..Regression::plain() }
     }
 
     fn train(&self) -> &LoadWindows {
