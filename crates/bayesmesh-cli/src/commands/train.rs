@@ -13,7 +13,7 @@ use bayesmesh::trainer::{
 use bayesmesh::{Dataset, Loss, Mesh, Network, Posterior, Trainer};
 use serde_json::Value;
 
-use super::calibrate::calibrate;
+use super::calibrate::{calibrate, calibrate_on_validation};
 use super::finish::{Training, finish};
 use super::memory::Needs;
 use super::record::{Recorder, Recording};
@@ -60,7 +60,12 @@ where
     if let Some(findings) = case.findings() {
         say!("{findings}");
     }
-    let course = Course::new(recipe.length, case.train().len(), recipe.train.batch)?;
+    // What is trained on in the end, and what is scored after every epoch of that.
+    let (examples, valid) = match case.refit() {
+        Some(all) => (all, None),
+        None => (case.train(), case.valid()),
+    };
+    let course = Course::new(recipe.length, examples.len(), recipe.train.batch)?;
     let steps = course.steps();
     let model = model::<U, M>(recipe)?;
     let needs = Needs::of::<U>(recipe, &model, mesh, steps)?;
@@ -74,16 +79,16 @@ where
     if let Some(layout) = case.task().layout() {
         trainer = trainer.with_fields(layout);
     }
-    if recipe.patience.is_some() && case.valid().is_none() {
+    if recipe.patience.is_some() && valid.is_none() {
         return Err(Usage(format!(
-            "train.patience waits for better scores on validation data, but no {} are set aside; \
-             set some aside, or leave it out",
+            "train.patience waits for better scores on validation data, but no {} are set aside \
+             from the training; set some aside, without `data.refit`, or leave it out",
             U::EXAMPLES
         ))
         .into());
     }
     // What does not go together is refused before anything is written.
-    trainer.plan(case.train(), case.valid(), recipe.length)?;
+    trainer.plan(examples, valid, recipe.length)?;
 
     let folder = match job.leads() {
         false => None,
@@ -123,6 +128,10 @@ where
 
     SIGNALS.train(job.is_launched())?;
     let first = trainer.step();
+    let pilot = match case.refit() {
+        Some(_) if first < steps => Some(pilot::<U, M>(job, recipe, &case, mesh)?),
+        _ => None,
+    };
     if let Some(folder) = &folder {
         let recording = Recording {
             steps,
@@ -143,7 +152,7 @@ where
     trainer = trainer.with_callback(StopOnSignal);
     let started = Instant::now();
     let outcome = match first < steps && !ended {
-        true => trainer.fit(case.train(), case.valid(), recipe.length),
+        true => trainer.fit(examples, valid, recipe.length),
         false => Ok(()),
     };
     let seconds = started.elapsed().as_secs_f64();
@@ -153,6 +162,9 @@ where
     let interrupted = trainer.step() < steps && job.first(stopped_by)? == true.to_string();
     if recipe.patience.is_some() && !interrupted && !ended {
         keep_best(job, folder.as_ref(), &mut trainer, steps)?;
+    }
+    if let Some(pilot) = pilot.filter(|_| !interrupted) {
+        trainer.calibrate_like(&pilot);
     }
     let last = trainer.checkpoint_on(folder.is_some())?;
     if let (Some(folder), Some(last)) = (&folder, last) {
@@ -169,6 +181,29 @@ where
     let training = Training { seconds: Some(seconds), steps: trainer.step() - first };
     let draws = Draws::Number(recipe.evaluate.draws);
     finish(job, folder.as_ref(), recipe, &case, &trainer, draws, training)
+}
+
+/// A network that has not learned from what was set aside, trained as the run will be and
+/// calibrated. Nothing of it is written.
+fn pilot<U, M>(
+    job: &Job,
+    recipe: &Recipe,
+    case: &U,
+    mesh: Mesh,
+) -> Result<CaseTrainer<U, M::Network>>
+where
+    U: UseCase,
+    M: Model<Network: Network<Input = InputOf<U>>>,
+{
+    let steps = Course::new(recipe.length, case.train().len(), recipe.train.batch)?.steps();
+    let loss = case.loss(recipe)?;
+    let mut pilot = trainer::<U, M>(job.place(), recipe, loss, mesh, steps)?;
+    pilot = pilot.with_callback(StopOnSignal);
+    pilot.fit(case.train(), None, recipe.length)?;
+    pilot = pilot.without_callbacks();
+    calibrate_on_validation(job, None, recipe, case, &mut pilot)?;
+    say!("a pilot is calibrated on validation {}; the run learns from them too", U::EXAMPLES);
+    Ok(pilot)
 }
 
 /// What checkpoints note of a run that has ended before all its epochs.

@@ -137,6 +137,12 @@ pub trait UseCase: Sized + 'static {
     /// What is scored after every epoch; nothing where no examples were set aside.
     fn valid(&self) -> Option<&Self::Data>;
 
+    /// The examples for training and validation together, where a network is trained on both in
+    /// the end: then a pilot is trained and calibrated before, and its calibration kept.
+    fn refit(&self) -> Option<&Self::Data> {
+        None
+    }
+
     /// What the trained network is scored on.
     fn test(&self) -> &Self::Data;
 

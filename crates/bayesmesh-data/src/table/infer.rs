@@ -140,7 +140,14 @@ pub fn infer(frame: &Frame, said: &Kinds) -> Result<Vec<Found>, TableError> {
     let found = frame.columns.iter().map(|column| {
         let missing = column.cells.missing(frame.rows);
         let (kind, note) = match said.said(&column.name) {
-            Some(ColumnKind::Ignored) => (ColumnKind::Ignored, "as you say".to_owned()),
+            // The recipe of a run names what was left out, but not why.
+            Some(ColumnKind::Ignored) => {
+                let (kind, note) = looks_like(column, frame.rows, missing);
+                let why = leak(column, &targets, frame.rows).filter(|_| kind.is_input());
+                let why = why.unwrap_or(note);
+                let why = if why.is_empty() { "as the recipe says".to_owned() } else { why };
+                (ColumnKind::Ignored, why)
+            }
             Some(kind) => (kind, String::new()),
             None => {
                 let (kind, note) = looks_like(column, frame.rows, missing);

@@ -170,7 +170,7 @@ impl Prepared {
     }
 
     /// Everything encoded, with targets as numbers, scaled if they are to be.
-    pub fn values(mut self, scaled: bool) -> Result<Case<Values>> {
+    pub fn values(mut self, scaled: bool, refit: bool) -> Result<Case<Values>> {
         let raw = table::target_values(&self.frame, &self.targets)?;
         let outputs = self.targets.len();
         let column = |output: usize| {
@@ -198,11 +198,11 @@ impl Prepared {
         };
         let values = raw.iter().enumerate().map(scale).collect();
         self.encoder.scales = scales.clone();
-        self.encoded(Values { values, outputs })
+        self.encoded(Values { values, outputs }, refit)
     }
 
     /// Everything encoded, with targets as classes.
-    pub fn classes(mut self) -> Result<Case<Labels>> {
+    pub fn classes(mut self, refit: bool) -> Result<Case<Labels>> {
         let labels = self.labels.take().unwrap_or_default();
         let mut counts = vec![0usize; self.encoder.classes.len()];
         self.parts.train.iter().for_each(|&row| counts[labels[row]] += 1);
@@ -212,18 +212,22 @@ impl Prepared {
                 self.encoder.classes[class]
             ));
         }
-        self.encoded(Labels(labels))
+        self.encoded(Labels(labels), refit)
     }
 
-    fn encoded<T>(self, targets: T) -> Result<Case<T>> {
+    fn encoded<T>(self, targets: T, refit: bool) -> Result<Case<T>> {
         let Self { frame, found, parts, encoder, dropped, .. } = self;
         let encoded = encoder.encode(&frame, false)?;
         let (inputs, targets) = (Arc::new(encoded.inputs), Arc::new(targets));
         let part = |rows: Vec<usize>| {
             Examples::new(Arc::clone(&inputs), encoded.width, Arc::clone(&targets), rows)
         };
+        let mut all = [parts.train.clone(), parts.valid.clone()].concat();
+        all.sort_unstable();
+        let refit = refit.then(|| part(all));
         let valid = Some(parts.valid).filter(|rows| !rows.is_empty());
         Ok(Case {
+            refit,
             train: part(parts.train),
             valid: valid.map(part),
             test: part(parts.test),
@@ -256,6 +260,8 @@ pub struct Case<T> {
     pub train: Examples<T>,
     /// What is scored after every epoch.
     pub valid: Option<Examples<T>>,
+    /// Both of them, where a network is trained on both in the end.
+    pub refit: Option<Examples<T>>,
     /// What is scored in the end.
     pub test: Examples<T>,
     /// What each column is.

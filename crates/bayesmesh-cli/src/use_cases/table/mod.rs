@@ -59,7 +59,7 @@ fn counts(recipe: &Recipe) -> bool {
 
 /// The task of predicting numbers that were scaled as an encoder says.
 fn regression(encoder: &bayesmesh_data::table::Encoder) -> Regression {
-    let size = |std: f64| (2.0 - std.max(1e-9).log10().floor()).clamp(0.0, 8.0) as usize;
+    let size = |std: f64| (3.0 - std.max(1e-9).log10().floor()).clamp(0.0, 8.0) as usize;
     let spread = |scale: &bayesmesh_data::table::Scale| match scale.std {
         1.0 => (scale.high - scale.low) / 4.0,
         std => std,
@@ -114,7 +114,8 @@ impl UseCase for TableValues {
     }
 
     fn load(settings: &TableSettings, recipe: &Recipe) -> Result<Self> {
-        let case = Prepared::new(settings.config(), recipe, false)?.values(!counts(recipe))?;
+        let (config, scaled) = (settings.config(), !counts(recipe));
+        let case = Prepared::new(config, recipe, false)?.values(scaled, config.refit)?;
         let task = regression(&case.encoder);
         Ok(Self { case, task })
     }
@@ -133,6 +134,10 @@ impl UseCase for TableValues {
 
     fn valid(&self) -> Option<&Examples<Values>> {
         self.case.valid.as_ref()
+    }
+
+    fn refit(&self) -> Option<&Examples<Values>> {
+        self.case.refit.as_ref()
     }
 
     fn test(&self) -> &Examples<Values> {
@@ -254,7 +259,8 @@ impl UseCase for TableClasses {
     }
 
     fn load(settings: &TableSettings, recipe: &Recipe) -> Result<Self> {
-        Ok(Self { case: Prepared::new(settings.config(), recipe, true)?.classes()? })
+        let config = settings.config();
+        Ok(Self { case: Prepared::new(config, recipe, true)?.classes(config.refit)? })
     }
 
     fn task(&self) -> Classification {
@@ -271,6 +277,10 @@ impl UseCase for TableClasses {
 
     fn valid(&self) -> Option<&Examples<Labels>> {
         self.case.valid.as_ref()
+    }
+
+    fn refit(&self) -> Option<&Examples<Labels>> {
+        self.case.refit.as_ref()
     }
 
     fn test(&self) -> &Examples<Labels> {

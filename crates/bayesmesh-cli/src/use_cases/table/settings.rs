@@ -64,6 +64,11 @@ pub struct TableConfig {
     /// `index_train_K.txt`. `compare --splits` goes through them.
     #[key(default = 0, also("split_seed", "fold"))]
     pub split_index: u64,
+    /// Whether the network is trained anew on the rows for training and validation together, after
+    /// a pilot without the latter has been calibrated on them, and takes its calibration. More to
+    /// learn from, which counts in small tables; the calibration is then that of a like network.
+    #[key(default = false, also("refit_on_all", "retrain"))]
+    pub refit: bool,
     /// Found in the data: how many numbers an encoded row has, codes of categories included.
     #[key(unset = "found before the training")]
     pub inputs: Option<usize>,
