@@ -165,8 +165,8 @@ fn show_recipe(name: Option<&str>) -> Result<Value> {
 /// suits it.
 fn read_recipe(job: &Job, path: &Path, targets: &[String], set: &[String]) -> Result<Recipe> {
     let name = path.to_str().unwrap_or_default();
-    if !targets.is_empty() && (path.extension().is_some_and(|end| end == "toml") || !path.exists())
-    {
+    let is_recipe = path.extension().is_some_and(|end| end == "toml");
+    if !targets.is_empty() && (is_recipe || builtin_names().contains(&name)) {
         return Err(Usage(format!(
             "--target is for a table, and {} is none; set `data.target` instead",
             path.display()
