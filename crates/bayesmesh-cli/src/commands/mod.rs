@@ -109,7 +109,8 @@ where
             let mut trainer = trainer::<U, M>(place, &recipe, loss, Mesh::serial(), 1)?;
             let step = checkpoint.step;
             trainer.restore_from_first(Some(checkpoint), &path)?;
-            export::write(trainer.posterior().parameters(), &path, step, arguments)
+            let members: Vec<_> = trainer.members().map(|member| member.parameters()).collect();
+            export::write(&members, &path, step, arguments)
         }
     }
 }

@@ -337,7 +337,7 @@ fn introduce<U: UseCase, N: Network<Input = InputOf<U>>>(
     let train = &recipe.train;
     let parameters = trainer.posterior().parameters();
     let weights: usize = parameters.slots().iter().map(|slot| slot.len()).sum();
-    let numbers = parameters.values().len();
+    let numbers = parameters.values().len() * recipe.members().unwrap_or(1);
     let threads = trainer.settings().threads_per_rank();
     say!("{}: {weights} weights, {numbers} trainable numbers", recipe.name);
     say!("  data    {}", case.describe());

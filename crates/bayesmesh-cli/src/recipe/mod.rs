@@ -146,7 +146,7 @@ impl Recipe {
     /// From a table of every key.
     fn read(catalogue: &Arc<Catalogue>, table: toml::Table) -> Result<Self, toml::de::Error> {
         let length: RunLength = section(&table, "train")?;
-        Ok(Self {
+        let mut recipe = Self {
             name: section(&table, "name")?,
             patience: length.patience,
             length: length.into(),
@@ -156,7 +156,20 @@ impl Recipe {
             checkpoint: section(&table, "checkpoint")?,
             catalogue: Arc::clone(catalogue),
             table,
-        })
+        };
+        // There are no more draws than members.
+        if let Some(members) = recipe.members() {
+            let Evaluate { draws, validation_draws, .. } = &mut recipe.evaluate;
+            *draws = members.min(*draws);
+            *validation_draws = validation_draws.map(|draws| members.min(draws));
+        }
+        Ok(recipe)
+    }
+
+    /// How many members the posterior has, where each draw is one: that many draws of a step and at
+    /// most that many of a prediction.
+    pub fn members(&self) -> Option<usize> {
+        (self.kind("posterior") == "ensemble").then_some(self.train.samples)
     }
 
     /// What recipes may contain.

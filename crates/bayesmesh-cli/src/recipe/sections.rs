@@ -36,7 +36,7 @@ pub(super) struct Rate {
 /// How the result is scored.
 #[derive(Clone, Debug, PartialEq, Keys, Deserialize)]
 pub struct Evaluate {
-    /// Draws of a prediction, over all ranks.
+    /// Draws of a prediction, over all ranks; of an `ensemble` all members where it has fewer.
     #[key(default = 64, at_least = 1, at_most = 1_000_000, also("samples", "num_samples"))]
     pub draws: usize,
     /// Draws of the scores on validation data during training.

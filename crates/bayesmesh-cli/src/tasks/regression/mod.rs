@@ -180,12 +180,15 @@ impl Task for Regression {
             unit: self.scale,
         };
         match loss.reading() {
-            Reading::MeanAndLogVariance | Reading::ValuesWithNoise { .. } => {
+            Reading::MeanAndLogVariance
+            | Reading::ValuesWithNoise { .. }
+            | Reading::LogRate
+            | Reading::LogMeanAndLogDispersion => {
                 let nll = ValidationColumn { name: "nll".to_owned(), score: "nll", unit: 1.0 };
                 Validation { columns: vec![with_unit("rmse"), nll], judge: "nll" }
             }
             // Without noise there is no density.
-            Reading::Values | Reading::Logits => {
+            Reading::Values | Reading::Quantiles { .. } | Reading::Logits => {
                 let columns = vec![with_unit("rmse"), with_unit("crps")];
                 Validation { columns, judge: "rmse" }
             }
