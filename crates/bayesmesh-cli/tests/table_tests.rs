@@ -173,6 +173,33 @@ fn several_numbers_are_predicted_each_in_its_unit() {
     assert!((40.0..320.0).contains(&price), "{out}");
 }
 
+#[test]
+fn counts_and_quantiles_are_predicted() {
+    let scratch = Scratch::new();
+    let mut text = "x,z,n\n".to_owned();
+    for row in 0..300usize {
+        let x = (row * 37 % 300) as f64 / 150.0;
+        let n = (x * 6.0) as usize + row * 7919 % 5;
+        writeln!(text, "{x:.3},{},{n}", row % 13).unwrap();
+    }
+    scratch.write("events.csv", text);
+    let arguments = ["train", "events.csv", "--target", "n"];
+    let outcome = run(&scratch, &arguments, SMALL);
+    let test = &outcome.success()["test"];
+    assert!(outcome.stderr.contains("counts are predicted"), "{outcome:?}");
+    let number = |name: &str| test[name].as_f64().unwrap();
+    assert!(number("rmse") < number("mean_rmse"), "{test}");
+    assert!(number("log_likelihood") < 0.0 && number("log_likelihood") > -5.0, "{test}");
+    let quantiles = [SMALL, &["loss.kind=quantiles"]].concat();
+    let test = &run(&scratch, &arguments, &quantiles).success()["test"];
+    assert!(test["coverage_90"].as_f64().unwrap() > 0.6, "{test}");
+    scratch.write("events.csv", scratch.read("events.csv").replace(",3\n", ",-3\n"));
+    let counts = [SMALL, &["loss.kind=poisson-mixture"]].concat();
+    let refused = run(&scratch, &arguments, &counts);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(refused.stderr.contains("which is no count"), "{refused:?}");
+}
+
 /// A folder as the UCI benchmark has it, with three divisions.
 fn folder(scratch: &Scratch) {
     std::fs::create_dir(scratch.path("set")).unwrap();

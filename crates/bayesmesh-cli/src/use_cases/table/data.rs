@@ -173,6 +173,25 @@ impl Prepared {
     pub fn values(mut self, scaled: bool, refit: bool) -> Result<Case<Values>> {
         let raw = table::target_values(&self.frame, &self.targets)?;
         let outputs = self.targets.len();
+        let usable = |cell: &usize| {
+            let row = cell / outputs;
+            let Parts { train, valid, test } = &self.parts;
+            [train, valid, test].iter().any(|part| part.binary_search(&row).is_ok())
+        };
+        let no_count = |cell: &usize| raw[*cell] < 0.0 || raw[*cell].fract() != 0.0;
+        let wrong = (0..raw.len()).filter(no_count).find(usable);
+        if let (false, Some(cell)) = (scaled, wrong) {
+            return Err(TableError::Column {
+                column: self.targets[cell % outputs].clone(),
+                problem: format!(
+                    "row {} has {}, which is no count; use a loss for any numbers, such as \
+                     `loss.kind = \"gaussian-mixture\"`",
+                    cell / outputs + 1,
+                    raw[cell]
+                ),
+            }
+            .into());
+        }
         let column = |output: usize| {
             let rows = self.parts.train.clone().into_iter();
             let raw = &raw;

@@ -16,6 +16,7 @@ use crate::say::say;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Aim {
     Values,
+    Counts,
     Classes,
 }
 
@@ -89,6 +90,7 @@ fn aim(frame: &Frame, targets: &[String]) -> (Aim, String) {
         Some(Cells::Numbers(numbers)) => {
             let mut there: Vec<f64> = numbers.iter().copied().filter(|x| !x.is_nan()).collect();
             let whole = there.iter().all(|x| x.fract() == 0.0);
+            let mean = there.iter().sum::<f64>() / there.len() as f64;
             there.sort_unstable_by(f64::total_cmp);
             there.dedup();
             match there.len() {
@@ -96,6 +98,14 @@ fn aim(frame: &Frame, targets: &[String]) -> (Aim, String) {
                     "{kinds} whole numbers, so classes are predicted; for numbers, \
                      `--set loss.kind=gaussian-mixture`"
                 )),
+                // Ages and years are whole numbers too, but far from zero.
+                _ if whole && there[0] >= 0.0 && mean < 30.0 => (
+                    Aim::Counts,
+                    format!(
+                        "target `{target}`: small whole numbers, so counts are predicted; for any \
+                         numbers, `--set loss.kind=gaussian-mixture`"
+                    ),
+                ),
                 _ => values("numbers, so a mean and intervals are predicted"),
             }
         }
@@ -122,6 +132,7 @@ fn text(name: &str, path: &Path, targets: &[String], aim: Aim, size: &Size) -> S
     let targets: Vec<String> = targets.iter().map(|target| quoted(target)).collect();
     let loss = match aim {
         Aim::Values => "gaussian-mixture",
+        Aim::Counts => "negative-binomial-mixture",
         Aim::Classes => "expected-cross-entropy",
     };
     let Size { hidden, batch, epochs, patience, rate, dropout } = size;
