@@ -18,7 +18,7 @@ use bayesmesh::{
     Length, MeanField, Mesh, Posterior, Prior, Purpose, Settings, Stream, TensorDataset, Trainer,
 };
 use bayesmesh_bench::changed;
-use bayesmesh_models::{Activation, MlpConfig};
+use bayesmesh_models::MlpConfig;
 use burn::tensor::{Device, Tensor, TensorData};
 
 /// Counts what is allocated, and the most there ever was.
@@ -115,13 +115,7 @@ fn main() -> Outcome {
     };
     let settings = changed(settings, &others)?;
 
-    let config = MlpConfig {
-        inputs: width,
-        hidden: vec![width; layers - 1],
-        outputs: width,
-        activation: Activation::Relu,
-        dropout: 0.0,
-    };
+    let config = MlpConfig::new(width, vec![width; layers - 1], width);
     let numbers = 2 * config.weights();
     println!("{numbers} trainable numbers, {:.2} GB", numbers as f64 * 4e-9);
     let device = Device::default();

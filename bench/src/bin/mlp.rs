@@ -12,7 +12,7 @@ use bayesmesh::trainer::Memory;
 use bayesmesh::{Length, McDropout, Mesh, Place, Posterior, Purpose, Settings, Stream, Trainer};
 use bayesmesh_bench::changed;
 use bayesmesh_data::load::LoadWindows;
-use bayesmesh_models::{Activation, MlpConfig};
+use bayesmesh_models::MlpConfig;
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
@@ -33,13 +33,7 @@ fn train(world: Option<Arc<dyn Communicator>>) -> Outcome {
     Stream::new(0, Purpose::Synthesis).fill_normal(0, &mut series);
     let length = series.len();
     let data = LoadWindows::new(Arc::new(series), 0..length, 96, 24, 1);
-    let network = MlpConfig {
-        inputs: 96,
-        hidden: vec![128, 128],
-        outputs: 24,
-        activation: Activation::Relu,
-        dropout: 0.1,
-    };
+    let network = MlpConfig { dropout: 0.1, ..MlpConfig::new(96, vec![128, 128], 24) };
     let posterior = McDropout::new(network.init(&Default::default())).initialised(0);
     let settings = Settings {
         samples: draws.parse()?,

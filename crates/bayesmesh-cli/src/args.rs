@@ -28,7 +28,7 @@ pub struct Arguments {
 pub enum Command {
     /// Train on a built-in series and write a report: the whole program in a minute
     Demo(Demo),
-    /// Train what a recipe says
+    /// Train what a recipe says, or on a table without one: `train houses.csv --target price`
     Train(Train),
     /// Score a trained run on its test data and write its report anew
     Evaluate(Evaluate),
@@ -82,9 +82,13 @@ pub struct Demo {
 
 #[derive(Debug, Args)]
 pub struct Train {
-    /// The recipe file, or the name of a built-in one
-    #[arg(value_name = "RECIPE.toml")]
+    /// The recipe file, or the name of a built-in one; or a table, .csv or .parquet, for which a
+    /// recipe is chosen and written down
+    #[arg(value_name = "RECIPE.toml|TABLE")]
     pub recipe: PathBuf,
+    /// The column of a table to predict; can be repeated
+    #[arg(long, value_name = "NAME")]
+    pub target: Vec<String>,
     #[command(flatten)]
     pub ranks: Ranks,
     /// Change a key of the recipe, e.g. train.steps=50; can be repeated
@@ -119,6 +123,26 @@ impl FromStr for Draws {
     }
 }
 
+/// How many divisions of a table are trained with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Divisions {
+    /// So many.
+    Number(u64),
+    /// As many as there are.
+    All,
+}
+
+impl FromStr for Divisions {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "all" => Ok(Self::All),
+            _ => text.parse().map(Self::Number).map_err(|_| "a number, or `all`".to_owned()),
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub struct Evaluate {
     /// The folder of a run
@@ -138,9 +162,10 @@ pub struct Evaluate {
 pub struct Predict {
     /// The folder of a run
     pub run: PathBuf,
-    /// For a forecast, a series in any format that `bayesmesh data check load` reads; for images, a
-    /// folder of CIFAR-10 whose test images are classified; for weather, a store [default: that of
-    /// the recipe]
+    /// For a table, a .csv or .parquet file of rows with the same columns, with or without the
+    /// target; for a forecast, a series in any format that `bayesmesh data check load` reads; for
+    /// images, a folder of CIFAR-10 whose test images are classified; for weather, a store
+    /// [default: that of the recipe, of tables and images the test part]
     pub input: Option<PathBuf>,
     /// Where to write: a .csv, .npy or .parquet file; for weather, a .zarr store or .npy
     #[arg(long, value_name = "FILE")]
@@ -176,15 +201,23 @@ pub struct Predict {
 
 #[derive(Debug, Args)]
 pub struct Compare {
-    /// The recipe file, or the name of a built-in one
-    #[arg(value_name = "RECIPE.toml")]
+    /// The recipe file, or the name of a built-in one; or a table, .csv or .parquet
+    #[arg(value_name = "RECIPE.toml|TABLE")]
     pub recipe: PathBuf,
+    /// The column of a table to predict; can be repeated
+    #[arg(long, value_name = "NAME")]
+    pub target: Vec<String>,
     /// A key and its values, e.g. train.augment=per-draw,shared; several give every combination
-    #[arg(long, value_name = "KEY=A,B,…", required = true)]
+    #[arg(long, value_name = "KEY=A,B,…", required_unless_present = "splits")]
     pub vary: Vec<String>,
-    /// How many seeds each is trained with, from that of the recipe on
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    pub seeds: u64,
+    /// Train with the first N divisions of a table into training and test rows, or with all: those
+    /// of its folder, its data.folds, or as many by chance
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "all")]
+    pub splits: Option<Divisions>,
+    /// How many seeds each is trained with, from that of the recipe on [default: 3, or 1 with
+    /// --splits]
+    #[arg(long, value_name = "N")]
+    pub seeds: Option<u64>,
     #[command(flatten)]
     pub ranks: Ranks,
     /// Change a key of the recipe for all of them; can be repeated

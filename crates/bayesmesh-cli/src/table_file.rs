@@ -158,6 +158,7 @@ impl Table {
             columns.iter().map(|(name, _)| name.clone()).collect()
         };
         let header = [names(&self.leading), self.names.clone(), names(&self.trailing)].concat();
+        let header: Vec<String> = header.iter().map(|name| quoted(name)).collect();
         let mut text = header.join(",") + "\n";
         for (row, values) in self.values.chunks_exact(self.names.len()).enumerate() {
             let words = |columns: &[(String, Column)]| -> Vec<String> {
@@ -168,6 +169,14 @@ impl Table {
             text.push('\n');
         }
         text.into_bytes()
+    }
+}
+
+/// A text as a cell of CSV: in quotes where it needs them.
+fn quoted(text: &str) -> String {
+    match text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
     }
 }
 
@@ -203,13 +212,13 @@ fn parquet(columns: &[(String, Column)]) -> Result<Vec<u8>> {
 }
 
 impl Column {
-    /// The value of a row as text.
+    /// The value of a row as a cell of CSV.
     fn text(&self, row: usize) -> String {
         match self {
             Self::Time(seconds) => format_time(seconds[row]),
             Self::Integer(values) => values[row].to_string(),
             Self::Number(values) => values[row].to_string(),
-            Self::Text(texts) => texts[row].clone(),
+            Self::Text(texts) => quoted(&texts[row]),
         }
     }
 

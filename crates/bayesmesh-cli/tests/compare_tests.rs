@@ -47,7 +47,10 @@ fn augmentations_are_compared_over_seeds() {
     let saved: Value = serde_json::from_str(&scratch.read("cmp/compare.json")).unwrap();
     assert_eq!(saved, result);
     let csv = scratch.read("cmp/compare.csv");
-    assert!(csv.starts_with("variant,score,mean,std,runs,difference_to_first,its_std\n"), "{csv}");
+    assert!(
+        csv.starts_with("variant,score,mean,std,standard_error,runs,difference_to_first,its_std\n"),
+        "{csv}"
+    );
     assert!(csv.contains("\n\"train.augment=shared\",accuracy,"), "{csv}");
     assert!(outcome.stdout.contains("train.augment=per-draw"), "{}", outcome.stdout);
 

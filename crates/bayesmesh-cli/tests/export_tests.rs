@@ -7,15 +7,14 @@ use std::fs;
 use bayesmesh::Scale;
 use bayesmesh::checkpoint::{Checkpoint, NamedTensor};
 use bayesmesh::posterior::Parameters;
-use bayesmesh_models::{Activation, MlpConfig, PyTorch};
+use bayesmesh_models::{MlpConfig, PyTorch};
 use burn::tensor::Device;
 use common::Scratch;
 use serde_json::json;
 
 /// The tensors of a network with the weights of a file for PyTorch.
 fn tensors(scratch: &Scratch, file: &str, outputs: usize) -> Vec<NamedTensor> {
-    let (inputs, hidden) = (96, vec![16, 16]);
-    let config = MlpConfig { inputs, hidden, outputs, activation: Activation::Relu, dropout: 0.0 };
+    let config = MlpConfig::new(96, vec![16, 16], outputs);
     let network = config.init(&Device::default()).load_pytorch(scratch.path(file)).unwrap();
     Parameters::new(network).named_values()
 }

@@ -15,7 +15,7 @@ use bayesmesh::{
 use bayesmesh_data::cifar10::{Cifar10, Normalisation};
 use bayesmesh_data::load::synth::{SynthConfig, german_like};
 use bayesmesh_data::load::{self, LoadWindows, Normaliser};
-use bayesmesh_models::{Activation, MlpConfig, VitConfig};
+use bayesmesh_models::{MlpConfig, VitConfig};
 use burn::tensor::Device;
 use common::Scratch;
 use serde_json::Value;
@@ -70,8 +70,8 @@ fn windows() -> (LoadWindows, LoadWindows, f64) {
 }
 
 fn mlp(outputs: usize, dropout: f64) -> bayesmesh_models::Mlp {
-    let (hidden, activation) = (vec![16, 16], Activation::Relu);
-    MlpConfig { inputs: 96, hidden, outputs, activation, dropout }.init(&Device::default())
+    let config = MlpConfig { dropout, ..MlpConfig::new(96, vec![16, 16], outputs) };
+    config.init(&Device::default())
 }
 
 #[test]

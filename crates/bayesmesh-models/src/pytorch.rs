@@ -5,7 +5,8 @@
 //! `safetensors.torch.save_file` writes can be read:
 //!
 //! - [`Vit`]: the names of the widely used `SimpleViT`, e.g. `transformer.layers.0.0.to_qkv.weight`
-//! - [`Mlp`]: `layers.0.weight`, as of a `ModuleList` of `Linear` called `layers`
+//! - [`Mlp`]: `layers.0.weight`, as of a `ModuleList` of `Linear` called `layers`; likewise
+//!   `norms.0.weight` of `LayerNorm` and `embeddings.0.weight` of `Embedding`, where it has them
 //! - [`Swin`]: `embed`, a `Conv2d`; blocks `layer1.0`, `middle.0`, `layer4.0` and so on, each with
 //!   `qkv`, `proj`, `norm1`, `fc1`, `fc2`, `norm2`; `down.norm`, `down.linear`, `up.expand`,
 //!   `up.norm`, `up.linear`; and `recover`, a `ConvTranspose2d`
@@ -124,7 +125,7 @@ impl PyTorch for Vit {
 
 impl PyTorch for Mlp {
     fn pytorch_name(path: &str) -> String {
-        path.to_owned()
+        path.replace(".gamma", ".weight").replace(".beta", ".bias")
     }
 }
 
@@ -176,7 +177,16 @@ pub fn save_means<N: PyTorch>(
     parameters: &Parameters<N>,
     path: impl AsRef<Path>,
 ) -> Result<(), WeightsError> {
-    save::<N>(parameters, path.as_ref(), |slot, values| values[..slot.len()].to_vec())
+    save_members(&[parameters], path)
+}
+
+/// Writes the points and means of the members of an ensemble: those of member 3 as `members.3.…`,
+/// as of a `ModuleList` called `members`. A single one is as [`save_means`] has it.
+pub fn save_members<N: PyTorch>(
+    members: &[&Parameters<N>],
+    path: impl AsRef<Path>,
+) -> Result<(), WeightsError> {
+    save::<N>(members, path.as_ref(), |slot, values| values[..slot.len()].to_vec())
 }
 
 /// Writes the standard deviations of a posterior under the names of the weights; those of points
@@ -185,7 +195,7 @@ pub fn save_stds<N: PyTorch>(
     parameters: &Parameters<N>,
     path: impl AsRef<Path>,
 ) -> Result<(), WeightsError> {
-    save::<N>(parameters, path.as_ref(), |slot, values| slot.family.deviations(values))
+    save::<N>(&[parameters], path.as_ref(), |slot, values| slot.family.deviations(values))
 }
 
 /// Replaces the points and means of a posterior, see [`PyTorch::load_pytorch`]; on an error nothing
@@ -230,16 +240,24 @@ pub fn load_means<N: PyTorch>(
 
 /// Writes what `select` makes of the numbers of each slot.
 fn save<N: PyTorch>(
-    parameters: &Parameters<N>,
+    members: &[&Parameters<N>],
     path: &Path,
     select: impl Fn(&Slot, &[f32]) -> Vec<f32>,
 ) -> Result<(), WeightsError> {
-    let tensors = parameters.slots().iter().map(|slot| {
+    let slots = members.iter().enumerate().flat_map(|(index, parameters)| {
+        parameters.slots().iter().map(move |slot| (index, *parameters, slot))
+    });
+    let tensors = slots.map(|(index, parameters, slot)| {
         let values = select(slot, &parameters.values()[slot.range.clone()]);
         let layout = parameters.network().pytorch_layout(slot);
         let places = layout.places().into_iter();
         let bytes: Vec<u8> = places.flat_map(|place| values[place].to_le_bytes()).collect();
-        (N::pytorch_name(&slot.name), layout.shape(), bytes)
+        let name = N::pytorch_name(&slot.name);
+        let name = match members.len() {
+            1 => name,
+            _ => format!("members.{index}.{name}"),
+        };
+        (name, layout.shape(), bytes)
     });
     let tensors: Vec<_> = tensors.collect();
     let views = tensors.iter().map(|(name, shape, bytes)| {

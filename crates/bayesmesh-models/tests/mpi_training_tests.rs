@@ -8,9 +8,6 @@
 #[path = "../../bayesmesh-comm/tests/mpi/job.rs"]
 mod job;
 
-#[path = "../../bayesmesh/examples/own_posterior/ensemble.rs"]
-mod ensemble;
-
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,12 +20,11 @@ use bayesmesh::loss::{
 use bayesmesh::posterior::InitialStd;
 use bayesmesh::trainer::{Length, OptimizerConfig, Schedule};
 use bayesmesh::{
-    Dataset, Loss, McDropout, MeanField, Mesh, Network, Place, Posterior, Prior, Purpose, Reduce,
-    Settings, Stream, TensorDataset, Trainer,
+    Dataset, Ensemble, Loss, McDropout, MeanField, Mesh, Network, Place, Posterior, Prior, Purpose,
+    Reduce, Settings, Stream, TensorDataset, Trainer,
 };
-use bayesmesh_models::{Activation, Mlp, MlpConfig, VitConfig};
+use bayesmesh_models::{Mlp, MlpConfig, VitConfig};
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use ensemble::DeepEnsemble;
 
 const STEPS: Length = Length::Steps(5);
 /// What is allowed between sums in different orders, relative to the largest number of a tensor.
@@ -240,7 +236,7 @@ fn members(
         let reduce = Reduce::Reproducible;
         let settings =
             Settings { samples: 4, batch: 8, mesh, reduce, shard_optimizer, ..settings() };
-        let posterior = DeepEnsemble::new(mlp(6, 0.2));
+        let posterior = Ensemble::new(mlp(6, 0.2));
         Trainer::at(place, posterior, Mixture::new(Gaussian), settings).map_err(text)
     };
     for mesh in meshes(world.size()) {
@@ -341,8 +337,8 @@ fn settings() -> Settings {
 }
 
 fn mlp(outputs: usize, dropout: f64) -> Mlp {
-    let (hidden, activation) = (vec![16, 12], Activation::Relu);
-    MlpConfig { inputs: 5, hidden, outputs, activation, dropout }.init(&Device::default())
+    let config = MlpConfig { dropout, ..MlpConfig::new(5, vec![16, 12], outputs) };
+    config.init(&Device::default())
 }
 
 fn mean_field(outputs: usize, std: f32) -> Result<MeanField<Mlp>, String> {

@@ -7,9 +7,7 @@ use std::path::Path;
 
 use bayesmesh::posterior::{Parameters, Scale};
 use bayesmesh::{MeanField, Posterior, Prior};
-use bayesmesh_models::{
-    Activation, Mlp, MlpConfig, PyTorch, Vit, VitConfig, WeightsError, pytorch,
-};
+use bayesmesh_models::{Mlp, MlpConfig, PyTorch, Vit, VitConfig, WeightsError, pytorch};
 use burn::tensor::Device;
 use common::{Scratch, config, golden, golden_path, stream_values, write_file};
 use safetensors::tensor::TensorView;
@@ -20,9 +18,14 @@ fn small() -> Vit {
 }
 
 fn mlp() -> Mlp {
-    let (inputs, hidden, outputs) = (3, vec![5, 4], 2);
-    MlpConfig { inputs, hidden, outputs, activation: Activation::Relu, dropout: 0.1 }
-        .init(&Device::default())
+    MlpConfig::new(3, vec![5, 4], 2).init(&Device::default())
+}
+
+/// With categories, embedded in two numbers each, and normalised layers.
+fn table() -> Mlp {
+    let (categories, embedding) = (vec![3, 4], Some(2));
+    let config = MlpConfig { categories, embedding, ..MlpConfig::new(3, vec![5], 1) };
+    MlpConfig { layer_norm: true, residual: true, ..config }.init(&Device::default())
 }
 
 fn values<N: PyTorch>(network: &N) -> Vec<f32> {
@@ -82,8 +85,10 @@ fn networks_come_back_unchanged_and_trainable() {
     let scratch = Scratch::new("pytorch-round");
     check(|| VitConfig::tiny().init(&Device::default()), &scratch.file("vit.safetensors"));
     check(mlp, &scratch.file("mlp.safetensors"));
-    let mlp = tensors(&scratch.file("mlp.safetensors"));
-    let shapes: Vec<(&str, &[usize])> = mlp.iter().map(|t| (t.0.as_str(), &t.1[..])).collect();
+    check(table, &scratch.file("table.safetensors"));
+    let shapes = |file: &str| -> Vec<(String, Vec<usize>)> {
+        tensors(&scratch.file(file)).into_iter().map(|(name, shape, _)| (name, shape)).collect()
+    };
     let expected: [(&str, &[usize]); 6] = [
         ("layers.0.bias", &[5]),
         ("layers.0.weight", &[5, 3]),
@@ -92,7 +97,22 @@ fn networks_come_back_unchanged_and_trainable() {
         ("layers.2.bias", &[2]),
         ("layers.2.weight", &[2, 4]),
     ];
-    assert_eq!(shapes, expected);
+    let owned = |list: &[(&str, &[usize])]| -> Vec<(String, Vec<usize>)> {
+        list.iter().map(|&(name, shape)| (name.to_owned(), shape.to_vec())).collect()
+    };
+    assert_eq!(shapes("mlp.safetensors"), owned(&expected));
+    // One number and two embeddings of two.
+    let expected: [(&str, &[usize]); 8] = [
+        ("embeddings.0.weight", &[3, 2]),
+        ("embeddings.1.weight", &[4, 2]),
+        ("layers.0.bias", &[5]),
+        ("layers.0.weight", &[5, 5]),
+        ("layers.1.bias", &[1]),
+        ("layers.1.weight", &[1, 5]),
+        ("norms.0.bias", &[5]),
+        ("norms.0.weight", &[5]),
+    ];
+    assert_eq!(shapes("table.safetensors"), owned(&expected));
 }
 
 #[test]

@@ -40,6 +40,8 @@ pub use error::{Error, Result};
 pub use loss::Loss;
 pub use metrics::Evaluation;
 pub use network::{LearnedNoise, Network, NoiseMap, OutputScale};
-pub use posterior::{FunctionalNoise, McDropout, MeanField, Point, Posterior, Prior, Scale};
+pub use posterior::{
+    Ensemble, FunctionalNoise, McDropout, MeanField, Point, Posterior, Prior, Scale,
+};
 pub use predict::{Predictive, Predictor, Scoring, Standardize};
 pub use trainer::{Length, Place, Settings, Trainer};

@@ -9,6 +9,6 @@ pub use crate::trainer::{
     Trainer,
 };
 pub use crate::{
-    CalibrateConfig, Dataset, Draw, LearnedNoise, McDropout, MeanField, Mesh, Network, Point,
-    Posterior, Predictive, Predictor, Prior, Scoring, Standardize, TensorDataset,
+    CalibrateConfig, Dataset, Draw, Ensemble, LearnedNoise, McDropout, MeanField, Mesh, Network,
+    Point, Posterior, Predictive, Predictor, Prior, Scoring, Standardize, TensorDataset,
 };

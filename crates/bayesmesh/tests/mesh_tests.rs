@@ -6,7 +6,8 @@ use std::ops::Range;
 
 use bayesmesh::loss::{
     ByOutput, Categorical, Combine, EnsembleCrps, Expected, ExpectedSquaredError, Gaussian,
-    GaussianOfDraws, Mixture, OutputWeights, Quantile, SquaredErrorOfMean, StudentT, Weighted,
+    GaussianOfDraws, Mixture, NegativeBinomial, OutputWeights, Poisson, Quantile, Quantiles,
+    SquaredErrorOfMean, StudentT, Weighted,
 };
 use bayesmesh::posterior::{InitialStd, Kl};
 use bayesmesh::trainer::{Augment, Length, Memory, OptimizerConfig, Schedule};
@@ -134,6 +135,33 @@ fn gaussian_mixture() {
 fn gaussian_mixture_by_output() {
     let loss = Mixture::new(Gaussian).by_output();
     assert_mesh_independent(mean_field(6), loss, &regression(40), settings());
+}
+
+/// Three counts of each example.
+fn counts(rows: usize) -> TensorDataset<Tensor<2>, Tensor<2>> {
+    let inputs = common::numbers(0, [rows, 5]);
+    let counts: Vec<f32> = (0..3 * rows).map(|i| ((i * i) % 7) as f32).collect();
+    let targets = Tensor::from_data(TensorData::new(counts, [rows, 3]), &Device::default());
+    TensorDataset::new(inputs, targets).unwrap()
+}
+
+#[test]
+fn poisson() {
+    assert_mesh_independent(mean_field(3), Expected(Poisson), &counts(40), settings());
+    assert_mesh_independent(mean_field(3), Mixture::new(Poisson), &counts(40), settings());
+}
+
+#[test]
+fn negative_binomial() {
+    let by_output = Mixture::new(NegativeBinomial).by_output();
+    assert_mesh_independent(mean_field(6), Expected(NegativeBinomial), &counts(40), settings());
+    assert_mesh_independent(mean_field(6), by_output, &counts(40), settings());
+}
+
+#[test]
+fn several_quantiles() {
+    let loss = Quantiles::new(5).unwrap();
+    assert_mesh_independent(mean_field(15), loss, &regression(40), settings());
 }
 
 #[test]

@@ -1,32 +1,31 @@
-//! Posteriors that are written outside of the library, those of `examples/own_posterior`: they
-//! train on any mesh as on one rank, their gradients are right, and members stay apart.
+//! Posteriors that are written outside of the library, such as that of `examples/own_posterior`,
+//! and the library's ensemble: they train on any mesh as on one rank, their gradients are right,
+//! and members stay apart.
 
 mod common;
-#[path = "../examples/own_posterior/ensemble.rs"]
-#[allow(dead_code)]
-mod ensemble;
 #[path = "../examples/own_posterior/laplace.rs"]
 #[allow(dead_code)]
 mod laplace;
 
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bayesmesh::checkpoint::{Checkpoint, NamedTensor};
-use bayesmesh::comm::threads;
+use bayesmesh::comm::{CommError, Communicator, Operation, threads};
 use bayesmesh::loss::{Categorical, EnsembleCrps, Expected, Gaussian, Mixture, SquaredErrorOfMean};
 use bayesmesh::posterior::{Ownership, Parameters, Update};
 use bayesmesh::testing::check_meshes;
 use bayesmesh::trainer::{BestCheckpoint, Callback, Flow, Length, OptimizerConfig, StepReport};
 use bayesmesh::{
-    Draw, Error, Network, Place, Point, Posterior, Predictor, Reduce, Result, Settings,
-    TensorDataset, Trainer,
+    Draw, Ensemble, Error, Mesh, Network, Place, Point, Posterior, Predictor, Reduce, Result,
+    Settings, TensorDataset, Trainer,
 };
 use bayesmesh_files::testing::Scratch;
 use burn::module::{Module, Param};
 use burn::nn::{BatchNorm, BatchNormConfig, Linear, LinearConfig};
 use burn::tensor::{Device, Tensor};
 use common::{Mlp, classification, distance, regression};
-use ensemble::DeepEnsemble;
 use laplace::MeanFieldLaplace;
 
 type Regression = TensorDataset<Tensor<2>, Tensor<2>>;
@@ -47,8 +46,8 @@ fn laplace() -> MeanFieldLaplace<Mlp> {
     MeanFieldLaplace::new(Mlp::new(5, 8, 3, 0.2), 1.0).initialised(1)
 }
 
-fn ensemble(outputs: usize) -> DeepEnsemble<Mlp> {
-    DeepEnsemble::new(Mlp::new(5, 8, outputs, 0.2))
+fn ensemble(outputs: usize) -> Ensemble<Mlp> {
+    Ensemble::new(Mlp::new(5, 8, outputs, 0.2))
 }
 
 #[test]
@@ -124,8 +123,7 @@ fn members_that_are_averaged_are_trained_as_each_would_be_alone() {
     let data = regression(40);
     let settings = Settings { optimizer: OptimizerConfig::sgd(), clip_norm: None, ..settings() };
     let loss = Expected(Gaussian::fixed(0.5).unwrap());
-    let mut together =
-        Trainer::new(DeepEnsemble::new(Mlp::new(5, 8, 3, 0.0)), loss, settings.clone());
+    let mut together = Trainer::new(Ensemble::new(Mlp::new(5, 8, 3, 0.0)), loss, settings.clone());
     let starts: Vec<Vec<f32>> =
         together.members().map(|member| member.parameters().values().to_vec()).collect();
     together.fit(&data, None, Length::Steps(6)).unwrap();
@@ -535,4 +533,153 @@ fn a_gradient_that_is_not_finite_is_named_with_its_member_on_all_ranks() {
             assert!(message.contains("the gradient of root of member 2"), "{mesh}: {message}");
         }
     }
+}
+
+/// Counts the numbers that a rank brings to sums, gathers and exchanges.
+#[derive(Clone, Debug)]
+struct Counting {
+    inner: Arc<dyn Communicator>,
+    floats: Arc<AtomicUsize>,
+}
+
+impl Counting {
+    fn over(&self, inner: Box<dyn Communicator>) -> Box<dyn Communicator> {
+        Box::new(Self { inner: Arc::from(inner), floats: Arc::clone(&self.floats) })
+    }
+
+    fn count(&self, numbers: usize) {
+        self.floats.fetch_add(numbers, Ordering::Relaxed);
+    }
+}
+
+impl Communicator for Counting {
+    fn rank(&self) -> usize {
+        self.inner.rank()
+    }
+    fn size(&self) -> usize {
+        self.inner.size()
+    }
+    fn all_reduce(
+        &self,
+        values: &mut [f32],
+        operation: Operation,
+        reduce: Reduce,
+    ) -> std::result::Result<(), CommError> {
+        self.count(values.len());
+        self.inner.all_reduce(values, operation, reduce)
+    }
+    fn all_reduce_f64(
+        &self,
+        values: &mut [f64],
+        operation: Operation,
+        reduce: Reduce,
+    ) -> std::result::Result<(), CommError> {
+        self.count(values.len());
+        self.inner.all_reduce_f64(values, operation, reduce)
+    }
+    fn all_reduce_u64(
+        &self,
+        values: &mut [u64],
+        operation: Operation,
+    ) -> std::result::Result<(), CommError> {
+        self.inner.all_reduce_u64(values, operation)
+    }
+    fn tree_reduce(
+        &self,
+        values: &mut [f32],
+        combine: &dyn Fn(&mut [f32], &[f32]),
+    ) -> std::result::Result<(), CommError> {
+        self.count(values.len());
+        self.inner.tree_reduce(values, combine)
+    }
+    fn reduce_scatter(
+        &self,
+        values: &mut [f32],
+        reduce: Reduce,
+    ) -> std::result::Result<Range<usize>, CommError> {
+        self.count(values.len());
+        self.inner.reduce_scatter(values, reduce)
+    }
+    fn all_gather(&self, values: &[f32]) -> std::result::Result<Vec<Vec<f32>>, CommError> {
+        self.count(values.len());
+        self.inner.all_gather(values)
+    }
+    fn all_gather_bytes(&self, bytes: &[u8]) -> std::result::Result<Vec<Vec<u8>>, CommError> {
+        self.inner.all_gather_bytes(bytes)
+    }
+    fn all_gather_into(&self, values: &mut [f32]) -> std::result::Result<(), CommError> {
+        self.count(values.len());
+        self.inner.all_gather_into(values)
+    }
+    fn all_to_all(
+        &self,
+        values: &[f32],
+        parts: &[usize],
+    ) -> std::result::Result<Vec<f32>, CommError> {
+        self.count(values.len());
+        self.inner.all_to_all(values, parts)
+    }
+    fn broadcast(&self, values: &mut [f32], root: usize) -> std::result::Result<(), CommError> {
+        self.count(values.len());
+        self.inner.broadcast(values, root)
+    }
+    fn broadcast_bytes(
+        &self,
+        bytes: &mut Vec<u8>,
+        root: usize,
+    ) -> std::result::Result<(), CommError> {
+        self.inner.broadcast_bytes(bytes, root)
+    }
+    fn barrier(&self) -> std::result::Result<(), CommError> {
+        self.inner.barrier()
+    }
+    fn split(&self, colour: usize) -> std::result::Result<Box<dyn Communicator>, CommError> {
+        Ok(self.over(self.inner.split(colour)?))
+    }
+    fn split_node(&self) -> std::result::Result<Box<dyn Communicator>, CommError> {
+        Ok(self.over(self.inner.split_node()?))
+    }
+    fn is_concurrent(&self) -> bool {
+        self.inner.is_concurrent()
+    }
+    fn abort(&self, reason: &str) {
+        self.inner.abort(reason);
+    }
+}
+
+/// What members send along the sample axis does not grow with the network or the batch under a
+/// mean over draws, and is that of the loss alone; draws that share their weights send gradients,
+/// and a mixture of members sends its summaries.
+#[test]
+fn members_that_are_averaged_send_nothing_but_the_value_of_the_loss() {
+    const RUN: usize = 6;
+    fn sent<P, L>(posterior: impl Fn() -> P + Sync, loss: L, batch: usize) -> usize
+    where
+        P: Posterior<Network = Mlp> + Clone,
+        L: bayesmesh::Loss<Target = Tensor<2>> + Clone,
+    {
+        let data = regression(40);
+        let outcome = threads::run(2, |world| {
+            let floats = Arc::new(AtomicUsize::new(0));
+            let inner: Arc<dyn Communicator> = Arc::new(world.clone());
+            let place = Place::job(Counting { inner, floats: Arc::clone(&floats) });
+            let (mesh, share_loading) = (Mesh::samples(2)?, false);
+            let settings = Settings { mesh, share_loading, batch, clip_norm: None, ..settings() };
+            let mut trainer = Trainer::at(place, posterior(), loss.clone(), settings)?;
+            floats.store(0, Ordering::Relaxed);
+            trainer.fit(&data, None, Length::Steps(RUN))?;
+            Ok::<_, Error>(floats.load(Ordering::Relaxed))
+        });
+        outcome.unwrap().swap_remove(0)
+    }
+    let members = |width| move || Ensemble::new(Mlp::new(5, width, 6, 0.0));
+    let shared = |width| move || Point::new(Mlp::new(5, width, 6, 0.0)).initialised(1);
+    let few = sent(members(8), Expected(Gaussian), 8);
+    assert_eq!(few, sent(members(64), Expected(Gaussian), 8), "weights");
+    assert_eq!(few, sent(members(8), Expected(Gaussian), 32), "rows");
+    assert!(few <= 16 * RUN, "{few} numbers in {RUN} steps");
+    // The counter counts.
+    let weights = shared(64)().parameters().values().len();
+    assert!(sent(shared(64), Expected(Gaussian), 8) >= RUN * weights);
+    assert!(sent(members(8), Mixture::new(Gaussian), 32) >= few + RUN * 32);
 }

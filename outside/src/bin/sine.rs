@@ -52,7 +52,7 @@ impl UseCase for Sine {
     }
 
     fn shape(_: &SineSettings) -> Shape {
-        Shape { inputs: vec![1], outputs: 1 }
+        Shape::new(vec![1], 1)
     }
 
     fn load(settings: &SineSettings, _: &Recipe) -> Result<Self> {

@@ -21,6 +21,24 @@ pub fn calibrate<U: UseCase, N: Network<Input = InputOf<U>> + 'static>(
     case: &U,
     trainer: &mut CaseTrainer<U, N>,
 ) -> Result<()> {
+    // It has learned from what was set aside, and has its calibration from a pilot that has not.
+    if case.refit().is_some() {
+        if recipe.calibrate == CalibrateConfig::None {
+            trainer.forget_calibration();
+        }
+        return Ok(());
+    }
+    calibrate_on_validation(job, folder, recipe, case, trainer)
+}
+
+/// The same for a network that has not learned from what was set aside.
+pub fn calibrate_on_validation<U: UseCase, N: Network<Input = InputOf<U>> + 'static>(
+    job: &Job,
+    folder: Option<&RunFolder>,
+    recipe: &Recipe,
+    case: &U,
+    trainer: &mut CaseTrainer<U, N>,
+) -> Result<()> {
     const LEAST: usize = Calibration::LEAST_EXAMPLES;
     if !U::Task::CALIBRATES {
         return Ok(());

@@ -60,15 +60,16 @@ fn open(path: &Path) -> Result<(RunFolder, PathBuf, Checkpoint)> {
     Ok((folder, path.to_path_buf(), checkpoint))
 }
 
-/// Writes the means, and the standard deviations where these are asked for.
+/// Writes the means, and the standard deviations where these are asked for; of an ensemble all
+/// members.
 pub fn write<N: Network + PyTorch>(
-    parameters: &Parameters<N>,
+    members: &[&Parameters<N>],
     path: &Path,
     step: u64,
     arguments: &args::Export,
 ) -> Result<Value> {
     let args::Export { out, std, .. } = arguments;
-    if std.is_some() && parameters.is_certain() {
+    if std.is_some() && members.iter().all(|member| member.is_certain()) {
         let message = "every weight of this run is a single number without a standard deviation; \
                        leave --std away";
         return Err(Usage(message.to_owned()).into());
@@ -76,12 +77,12 @@ pub fn write<N: Network + PyTorch>(
     if std.as_ref() == Some(out) {
         return Err(Usage("--out and --std name the same file; use two".to_owned()).into());
     }
-    pytorch::save_means(parameters, out).map_err(file)?;
-    let (tensors, weights) = (parameters.slots().len(), parameters.slots().iter().map(|s| s.len()));
-    let weights: usize = weights.sum();
+    pytorch::save_members(members, out).map_err(file)?;
+    let slots = || members.iter().flat_map(|member| member.slots());
+    let (tensors, weights) = (slots().count(), slots().map(|slot| slot.len()).sum::<usize>());
     say!("{}: step {step}", path.display());
     say!("{}: {weights} weights in {tensors} tensors", out.display());
-    if let Some(std) = std {
+    if let (Some(std), [parameters]) = (std, members) {
         pytorch::save_stds(parameters, std).map_err(file)?;
         say!("{}: their standard deviations", std.display());
     }

@@ -142,7 +142,12 @@ fn assess<U: UseCase, N: Network<Input = InputOf<U>> + 'static>(
     const MOST: usize = 4096;
     const ENOUGH: f64 = 0.1;
     let of = |draws: usize| case.task().assess(&Trained { case, recipe, trainer, draws });
-    if let Draws::Number(draws) = draws {
+    // As many draws as an ensemble has members are all there are.
+    let number = match draws {
+        Draws::Number(draws) => Some(draws),
+        Draws::Auto => recipe.members(),
+    };
+    if let Some(draws) = number {
         return Ok((draws, of(draws)?));
     }
     let mut draws = recipe.evaluate.draws.clamp(U::Task::LEAST_DRAWS.max(8), MOST);

@@ -34,9 +34,12 @@ impl Needs {
         let (shape, loss) = (shape::<U>(recipe)?, U::Task::loss(recipe)?);
         let (weights, outputs) = (model.weights(), shape.outputs as u64);
         let inputs = shape.inputs.iter().map(|&extent| extent as u64).product::<u64>();
+        // Members are on the sample rank of their draw.
+        let here = recipe.members().map_or(1, |members| members.div_ceil(mesh.samples_size()));
+        let numbers = recipe.posterior()?.numbers_per_weight().saturating_mul(here as u64);
         let sizes = Sizes {
             weights,
-            numbers: weights.saturating_mul(recipe.posterior()?.numbers_per_weight()),
+            numbers: weights.saturating_mul(numbers),
             activations: model.activations(),
             example: inputs.saturating_add(outputs),
             outputs: outputs.saturating_mul(loss.reading().outputs_per_target() as u64),

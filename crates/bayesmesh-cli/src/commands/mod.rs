@@ -29,7 +29,7 @@ use crate::models::{Model, Shape};
 use crate::recipe::{Recipe, RecipeError, builtin_names, builtin_text, nearest};
 use crate::say;
 use crate::tasks::Task as _;
-use crate::use_cases::{AnyLoss, CaseTrainer, InputOf, UseCase, Verb};
+use crate::use_cases::{AnyLoss, CaseTrainer, InputOf, UseCase, Verb, default_recipe};
 
 /// Does what the command line says.
 pub fn run(job: &Job, arguments: Arguments, found: &ArgMatches) -> Result<Value> {
@@ -109,7 +109,8 @@ where
             let mut trainer = trainer::<U, M>(place, &recipe, loss, Mesh::serial(), 1)?;
             let step = checkpoint.step;
             trainer.restore_from_first(Some(checkpoint), &path)?;
-            export::write(trainer.posterior().parameters(), &path, step, arguments)
+            let members: Vec<_> = trainer.members().map(|member| member.parameters()).collect();
+            export::write(&members, &path, step, arguments)
         }
     }
 }
@@ -161,9 +162,21 @@ fn show_recipe(name: Option<&str>) -> Result<Value> {
     }
 }
 
-/// A recipe file, or a built-in recipe where there is no such file.
-fn read_recipe(job: &Job, path: &Path, set: &[String]) -> Result<Recipe> {
+/// A recipe file, or a built-in recipe where there is no such file; for a table, the recipe that
+/// suits it.
+fn read_recipe(job: &Job, path: &Path, targets: &[String], set: &[String]) -> Result<Recipe> {
     let name = path.to_str().unwrap_or_default();
+    let is_recipe = path.extension().is_some_and(|end| end == "toml");
+    if !targets.is_empty() && (is_recipe || builtin_names().contains(&name)) {
+        return Err(Usage(format!(
+            "--target is for a table, and {} is none; set `data.target` instead",
+            path.display()
+        ))
+        .into());
+    }
+    if let Some((name, text)) = default_recipe(path, targets)? {
+        return Ok(Recipe::parse(job.catalogue(), &text, &name, set)?);
+    }
     if path.exists() {
         return Ok(Recipe::load(job.catalogue(), path, set)?);
     }

@@ -7,11 +7,13 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use bayesmesh::checkpoint::{Checkpoint, Store};
-use bayesmesh::trainer::{Callback, Course, EpochReport, Flow, Footprint, Progress, StepReport};
-use bayesmesh::{Dataset, Mesh, Network, Posterior};
+use bayesmesh::trainer::{
+    Callback, Course, EarlyStopping, EpochReport, Flow, Footprint, Progress, StepReport,
+};
+use bayesmesh::{Dataset, Loss, Mesh, Network, Posterior, Trainer};
 use serde_json::Value;
 
-use super::calibrate::calibrate;
+use super::calibrate::{calibrate, calibrate_on_validation};
 use super::finish::{Training, finish};
 use super::memory::Needs;
 use super::record::{Recorder, Recording};
@@ -38,7 +40,8 @@ pub fn demo(job: &Job, arguments: args::Demo) -> Result<Value> {
 
 /// Trains a recipe.
 pub fn train(job: &Job, arguments: args::Train) -> Result<Value> {
-    let recipe = read_recipe(job, &arguments.recipe, &arguments.set)?.located();
+    let recipe = read_recipe(job, &arguments.recipe, &arguments.target, &arguments.set)?.located();
+    let recipe = recipe.use_case().resolved(recipe)?;
     let mesh = job.mesh(&arguments.ranks, &recipe)?;
     job.warn_of_crowding(mesh)?;
     let out = &run_folder(job, arguments.out, &recipe.name)?;
@@ -57,7 +60,12 @@ where
     if let Some(findings) = case.findings() {
         say!("{findings}");
     }
-    let course = Course::new(recipe.length, case.train().len(), recipe.train.batch)?;
+    // What is trained on in the end, and what is scored after every epoch of that.
+    let (examples, valid) = match case.refit() {
+        Some(all) => (all, None),
+        None => (case.train(), case.valid()),
+    };
+    let course = Course::new(recipe.length, examples.len(), recipe.train.batch)?;
     let steps = course.steps();
     let model = model::<U, M>(recipe)?;
     let needs = Needs::of::<U>(recipe, &model, mesh, steps)?;
@@ -71,19 +79,29 @@ where
     if let Some(layout) = case.task().layout() {
         trainer = trainer.with_fields(layout);
     }
+    if recipe.patience.is_some() && valid.is_none() {
+        return Err(Usage(format!(
+            "train.patience waits for better scores on validation data, but no {} are set aside \
+             from the training; set some aside, without `data.refit`, or leave it out",
+            U::EXAMPLES
+        ))
+        .into());
+    }
     // What does not go together is refused before anything is written.
-    trainer.plan(case.train(), case.valid(), recipe.length)?;
+    trainer.plan(examples, valid, recipe.length)?;
 
     let folder = match job.leads() {
         false => None,
         true if resume => Some(RunFolder::resume(out)?),
         true => Some(RunFolder::create(out)?),
     };
+    let mut ended = false;
     if resume {
         if let Some(folder) = &folder {
             refuse_other_run(job, folder, recipe)?;
         }
         let same_data = |checkpoint: &Checkpoint| {
+            ended = checkpoint.metadata.contains_key(ENDED);
             trained_run::refuse_other_data(out, checkpoint.metadata.get(DATA), &data)
         };
         let checkpoints = out.join("checkpoints");
@@ -104,11 +122,16 @@ where
     if let Some(folder) = &folder {
         folder.write("recipe.toml", recipe.to_toml())?;
     }
+    let ended = job.first(|| Ok(ended.to_string()))? == true.to_string();
     introduce(job, recipe, &trainer, &case, &course, &needs.of_rank());
     job.pass_on_warnings()?;
 
     SIGNALS.train(job.is_launched())?;
     let first = trainer.step();
+    let pilot = match case.refit() {
+        Some(_) if first < steps => Some(pilot::<U, M>(job, recipe, &case, mesh)?),
+        _ => None,
+    };
     if let Some(folder) = &folder {
         let recording = Recording {
             steps,
@@ -118,19 +141,31 @@ where
             keep: recipe.checkpoint.keep,
             validation: case.task().validation(&**trainer.loss()),
         };
+        let judge = recording.validation.judge;
         let recorder = Recorder::new(folder, recording)?;
         let progress = Progress::new().examples(U::EXAMPLES);
         trainer = trainer.with_callback(recorder).with_callback(progress);
+        if let Some(patience) = recipe.patience {
+            trainer = trainer.with_callback(EarlyStopping::on(judge).patience(patience));
+        }
     }
     trainer = trainer.with_callback(StopOnSignal);
     let started = Instant::now();
-    let outcome = match first < steps {
-        true => trainer.fit(case.train(), case.valid(), recipe.length),
+    let outcome = match first < steps && !ended {
+        true => trainer.fit(examples, valid, recipe.length),
         false => Ok(()),
     };
     let seconds = started.elapsed().as_secs_f64();
     trainer = trainer.without_callbacks();
     outcome?;
+    let stopped_by = || Ok(SIGNALS.seen.load(Ordering::Relaxed).to_string());
+    let interrupted = trainer.step() < steps && job.first(stopped_by)? == true.to_string();
+    if recipe.patience.is_some() && !interrupted && !ended {
+        keep_best(job, folder.as_ref(), &mut trainer, steps)?;
+    }
+    if let Some(pilot) = pilot.filter(|_| !interrupted) {
+        trainer.calibrate_like(&pilot);
+    }
     let last = trainer.checkpoint_on(folder.is_some())?;
     if let (Some(folder), Some(last)) = (&folder, last) {
         Store::create(folder.checkpoints(), recipe.checkpoint.keep)?.save(&last)?;
@@ -138,13 +173,66 @@ where
     // The others wait here until it is written: a run that was stopped ends all of them.
     job.pass_on_warnings()?;
     SIGNALS.trained();
-    if trainer.step() < steps {
+    let early = recipe.patience.is_some() && !interrupted;
+    if trainer.step() < steps && !early {
         return Err(stopped(job, trainer.step(), steps, out, mesh));
     }
     calibrate(job, folder.as_ref(), recipe, &case, &mut trainer)?;
     let training = Training { seconds: Some(seconds), steps: trainer.step() - first };
     let draws = Draws::Number(recipe.evaluate.draws);
     finish(job, folder.as_ref(), recipe, &case, &trainer, draws, training)
+}
+
+/// A network that has not learned from what was set aside, trained as the run will be and
+/// calibrated. Nothing of it is written.
+fn pilot<U, M>(
+    job: &Job,
+    recipe: &Recipe,
+    case: &U,
+    mesh: Mesh,
+) -> Result<CaseTrainer<U, M::Network>>
+where
+    U: UseCase,
+    M: Model<Network: Network<Input = InputOf<U>>>,
+{
+    let steps = Course::new(recipe.length, case.train().len(), recipe.train.batch)?.steps();
+    let loss = case.loss(recipe)?;
+    let mut pilot = trainer::<U, M>(job.place(), recipe, loss, mesh, steps)?;
+    pilot = pilot.with_callback(StopOnSignal);
+    pilot.fit(case.train(), None, recipe.length)?;
+    pilot = pilot.without_callbacks();
+    calibrate_on_validation(job, None, recipe, case, &mut pilot)?;
+    say!("a pilot is calibrated on validation {}; the run learns from them too", U::EXAMPLES);
+    Ok(pilot)
+}
+
+/// What checkpoints note of a run that has ended before all its epochs.
+const ENDED: &str = "ended";
+
+/// Gives a run that has ended its best weights, and notes that it has ended.
+fn keep_best<P: Posterior, L: Loss>(
+    job: &Job,
+    folder: Option<&RunFolder>,
+    trainer: &mut Trainer<P, L>,
+    steps: usize,
+) -> Result<()> {
+    let mut best = match folder {
+        Some(folder) => Store::open(folder.checkpoints())?.best()?.found,
+        None => None,
+    };
+    let found = job.first(|| Ok(best.is_some().to_string()))?;
+    if found != true.to_string() {
+        return Ok(());
+    }
+    let step = trainer.step();
+    if let Some((_, best)) = &mut best {
+        say!("the best of {step} steps, of {steps} at most, was {}", best.step);
+        // It is the end of the run, whenever it was best.
+        best.step = step as u64;
+        best.metadata.insert(ENDED.to_owned(), step.to_string());
+    }
+    let (path, best) = best.unzip();
+    Ok(trainer.restore_from_first(best, path.unwrap_or_default())?)
 }
 
 /// Stops a run after a signal.
@@ -249,7 +337,7 @@ fn introduce<U: UseCase, N: Network<Input = InputOf<U>>>(
     let train = &recipe.train;
     let parameters = trainer.posterior().parameters();
     let weights: usize = parameters.slots().iter().map(|slot| slot.len()).sum();
-    let numbers = parameters.values().len();
+    let numbers = parameters.values().len() * recipe.members().unwrap_or(1);
     let threads = trainer.settings().threads_per_rank();
     say!("{}: {weights} weights, {numbers} trainable numbers", recipe.name);
     say!("  data    {}", case.describe());

@@ -15,7 +15,7 @@ use crate::job::Job;
 use crate::models::{Model, Shape};
 use crate::recipe::Recipe;
 use crate::run::RunFolder;
-use crate::say;
+use crate::say::{self, say};
 use crate::tasks::Task as _;
 use crate::use_cases::{CaseTrainer, InputOf, UseCase};
 
@@ -79,7 +79,13 @@ impl<U: UseCase, N: Network> TrainedRun<'_, U, N> {
             draws if draws > MOST => {
                 Err(Usage(format!("--draws {draws} would not end; use at most {MOST}")).into())
             }
-            draws => Ok(draws),
+            draws => Ok(match self.recipe.members() {
+                Some(members) if members < draws => {
+                    say!("{draws} draws of an ensemble of {members} are all its members");
+                    members
+                }
+                _ => draws,
+            }),
         }
     }
 

@@ -12,7 +12,8 @@ impl Model for MlpConfig {
     type Network = Mlp;
 
     fn shaped(self, shape: &Shape) -> Self {
-        Self { inputs: shape.inputs.iter().product(), outputs: shape.outputs, ..self }
+        let (inputs, categories) = (shape.inputs.iter().product(), shape.categories.clone());
+        Self { inputs, categories, outputs: shape.outputs, ..self }
     }
 
     fn init(&self, device: &Device) -> Mlp {
@@ -30,6 +31,7 @@ impl Model for MlpConfig {
     /// Draws that differ by dropout need some.
     fn conflicts(&self, recipe: &Recipe) -> Vec<Conflict> {
         let conflict = match (recipe.kind("posterior"), self.hidden.is_empty()) {
+            _ if self.input_dropout > 0.0 => return Vec::new(),
             ("mc-dropout", true) => Conflict::new(
                 "model.hidden",
                 "`mc-dropout` drops hidden units, but the network has none: all draws would be the \

@@ -26,6 +26,16 @@ pub struct Shape {
     pub inputs: Vec<usize>,
     /// Numbers that are predicted, or classes.
     pub outputs: usize,
+    /// The number of codes of each categorical column, which are the last of the input: 0, which is
+    /// a missing or unknown value, included. Empty where all inputs are numbers.
+    pub categories: Vec<usize>,
+}
+
+impl Shape {
+    /// An example whose inputs are all numbers.
+    pub fn new(inputs: Vec<usize>, outputs: usize) -> Self {
+        Self { inputs, outputs, categories: Vec::new() }
+    }
 }
 
 /// A network by its sizes, as `[model]` has them.

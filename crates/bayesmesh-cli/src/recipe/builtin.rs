@@ -22,6 +22,8 @@ pub(super) const BUILTIN: &[(&str, &str)] = builtin![
     "era5-demo",
     "era5-swin",
     "gfs-wind",
+    "uci-dropout",
+    "uci-best",
 ];
 
 /// The names of the recipes that come with the program.

@@ -24,14 +24,15 @@ impl Catalogue {
     ///
     /// # Panics
     ///
-    /// If two of them have a kind of data, or a key of `[evaluate]`, of the same name: which one is
-    /// meant could not be told.
+    /// If two of them have a kind of data and a task, or a key of `[evaluate]`, of the same name:
+    /// which one is meant could not be told.
     pub fn new(use_cases: &[&'static dyn Entry]) -> Arc<Self> {
         let use_cases = use_cases.to_vec();
-        refuse_doubles(
-            "kind of data",
-            use_cases.iter().flat_map(|case| case.kinds()).map(|k| k.name),
-        );
+        for task in tasks(&use_cases) {
+            let of_task = use_cases.iter().filter(|case| case.task().name == task.name);
+            let kinds = of_task.flat_map(|case| case.kinds());
+            refuse_doubles("kind of data", kinds.map(|kind| kind.name));
+        }
         let own = use_cases.iter().flat_map(|case| case.evaluate_keys());
         let keys = Evaluate::keys().into_iter().chain(own);
         refuse_doubles("key of [evaluate]", keys.map(|key| key.name));
@@ -49,10 +50,14 @@ impl Catalogue {
         &self.use_cases
     }
 
-    /// The use case that has a kind of data.
-    pub fn use_case(&self, data_kind: &str) -> Option<&'static dyn Entry> {
+    /// The use case that has a kind of data. Where several tasks share a kind, the loss says which
+    /// is meant.
+    pub fn use_case(&self, data_kind: &str, loss_kind: &str) -> Option<&'static dyn Entry> {
         let has = |case: &&&dyn Entry| case.kinds().iter().any(|kind| kind.name == data_kind);
-        self.use_cases.iter().find(has).copied()
+        let suits =
+            |case: &&&dyn Entry| (case.task().losses)().iter().any(|loss| loss.name == loss_kind);
+        let all = || self.use_cases.iter().filter(has);
+        all().find(suits).or_else(|| all().next()).copied()
     }
 
     /// What there is to predict.
@@ -115,7 +120,12 @@ fn tasks(use_cases: &[&'static dyn Entry]) -> Vec<&'static TaskInfo> {
 }
 
 fn data(use_cases: &[&'static dyn Entry]) -> Section {
-    let kinds = use_cases.iter().flat_map(|case| case.kinds()).collect();
+    let mut kinds: Vec<Kind> = Vec::new();
+    for kind in use_cases.iter().flat_map(|case| case.kinds()) {
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
     let example = "kind = \"load\"\npath = \"data/load.csv\"";
     Section::of_kinds("What is learned from.", kinds, None, example)
 }

@@ -154,6 +154,13 @@ impl<'a> Check<'a> {
                 .collect();
             return (self.problems.count() == before).then_some(list.into());
         }
+        // A list of one text may be written as that text.
+        if let (Values::List(item, 0 | 1, _), Value::Text(_)) = (values, &node.value)
+            && **item == Values::Text
+            && let Some(only) = scalar(item, node)
+        {
+            return Some(vec![only].into());
+        }
         let read = scalar(values, node);
         if read.is_none() {
             self.refuse_value(name, values, node);

@@ -38,6 +38,7 @@ pub(super) fn all(recipe: &Recipe) -> Result<Vec<Conflict>> {
         draws,
         task,
         spread(recipe, &posterior),
+        lonely(recipe),
         kl(&posterior),
         no_kl(recipe, &posterior),
         floor(recipe)?,
@@ -129,6 +130,17 @@ fn spread(recipe: &Recipe, posterior: &PosteriorConfig) -> Option<Conflict> {
              a `point` posterior are all the same",
             "use `loss.kind = \"expected-gaussian\"`, where the network predicts its noise, or \
              another posterior",
+        )
+    })
+}
+
+/// An ensemble is told apart from a network by its members.
+fn lonely(recipe: &Recipe) -> Option<Conflict> {
+    (recipe.members() == Some(1)).then(|| {
+        Conflict::new(
+            "train.samples",
+            "an `ensemble` has as many members as `train.samples` says, and one is none",
+            "use for example `train.samples = 5`, or `posterior.kind = \"point\"`",
         )
     })
 }

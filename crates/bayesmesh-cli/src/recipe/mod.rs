@@ -65,6 +65,8 @@ pub struct Recipe {
     pub name: String,
     /// How long it lasts.
     pub length: Length,
+    /// Epochs without a better validation score after which it ends before.
+    pub patience: Option<usize>,
     /// How training is done, but for the mesh and what has a section of its own; see
     /// [`Recipe::settings`].
     pub train: Settings,
@@ -144,8 +146,9 @@ impl Recipe {
     /// From a table of every key.
     fn read(catalogue: &Arc<Catalogue>, table: toml::Table) -> Result<Self, toml::de::Error> {
         let length: RunLength = section(&table, "train")?;
-        Ok(Self {
+        let mut recipe = Self {
             name: section(&table, "name")?,
+            patience: length.patience,
             length: length.into(),
             train: section(&table, "train")?,
             evaluate: section(&table, "evaluate")?,
@@ -153,7 +156,20 @@ impl Recipe {
             checkpoint: section(&table, "checkpoint")?,
             catalogue: Arc::clone(catalogue),
             table,
-        })
+        };
+        // There are no more draws than members.
+        if let Some(members) = recipe.members() {
+            let Evaluate { draws, validation_draws, .. } = &mut recipe.evaluate;
+            *draws = members.min(*draws);
+            *validation_draws = validation_draws.map(|draws| members.min(draws));
+        }
+        Ok(recipe)
+    }
+
+    /// How many members the posterior has, where each draw is one: that many draws of a step and at
+    /// most that many of a prediction.
+    pub fn members(&self) -> Option<usize> {
+        (self.kind("posterior") == "ensemble").then_some(self.train.samples)
     }
 
     /// What recipes may contain.
@@ -174,8 +190,8 @@ impl Recipe {
 
     /// What the data are of.
     pub fn use_case(&self) -> &'static dyn Entry {
-        let kind = self.kind(DATA);
-        self.catalogue.use_case(kind).expect("kinds of data are those of the use cases")
+        let case = self.catalogue.use_case(self.kind(DATA), self.kind("loss"));
+        case.expect("kinds of data are those of the use cases")
     }
 
     /// What the weights are believed to be.
@@ -210,6 +226,15 @@ impl Recipe {
         // A folder whose name is not UTF-8 cannot be written in TOML: the path stays relative.
         if let Some(full) = full.as_ref().and_then(|path| path.to_str()) {
             self.table[DATA][PATH] = full.into();
+        }
+        self
+    }
+
+    /// The same with keys of `[data]` that follow from the data.
+    #[must_use]
+    pub(crate) fn with_data(mut self, keys: toml::Table) -> Self {
+        if let Some(toml::Value::Table(data)) = self.table.get_mut(DATA) {
+            data.extend(keys);
         }
         self
     }

@@ -81,7 +81,7 @@ fn entries_of<'a>(
 
 /// As TOML where it is, else as text, so that paths and names need no quotes.
 fn read_value(schema: &Section, names: &[&str], value: &str, place: &Place) -> Node {
-    let quoted = value.starts_with(['"', '\'']);
+    let quoted = value.starts_with(['"', '\'', '[']);
     if takes_text(schema, names) && !quoted {
         return Node::bare(value, place.clone());
     }
@@ -97,7 +97,11 @@ fn section_of<'a>(schema: &'a Section, names: &[&str]) -> Option<&'a Section> {
 fn takes_text(schema: &Section, names: &[&str]) -> bool {
     names.split_last().is_some_and(|(last, sections)| {
         section_of(schema, sections).is_some_and(|section| {
-            section.owners(last).any(|(_, key)| matches!(key.values, Values::Text))
+            section.owners(last).any(|(_, key)| match &key.values {
+                Values::Text => true,
+                Values::List(item, ..) => **item == Values::Text,
+                _ => false,
+            })
         })
     })
 }

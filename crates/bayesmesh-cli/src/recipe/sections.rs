@@ -13,6 +13,10 @@ pub(super) struct RunLength {
     /// Optimiser steps. Overrides `epochs`; for trials and benchmarks.
     #[key(unset = "as many as the epochs have", at_least = 1, also("max_steps", "iterations"))]
     steps: Option<usize>,
+    /// Ends the training after so many epochs in a row without a better score on validation data,
+    /// and keeps the best of all. A run that is resumed has patience anew.
+    #[key(unset = "it lasts as long as said", at_least = 1, also("early_stopping"))]
+    pub patience: Option<usize>,
 }
 
 impl From<RunLength> for Length {
@@ -32,7 +36,7 @@ pub(super) struct Rate {
 /// How the result is scored.
 #[derive(Clone, Debug, PartialEq, Keys, Deserialize)]
 pub struct Evaluate {
-    /// Draws of a prediction, over all ranks.
+    /// Draws of a prediction, over all ranks; of an `ensemble` all members where it has fewer.
     #[key(default = 64, at_least = 1, at_most = 1_000_000, also("samples", "num_samples"))]
     pub draws: usize,
     /// Draws of the scores on validation data during training.

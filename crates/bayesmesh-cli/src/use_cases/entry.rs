@@ -9,7 +9,7 @@ use bayesmesh::checkpoint::Checkpoint;
 use bayesmesh_schema::{Key, Kind, Kinds};
 use serde_json::Value;
 
-use super::{DataCommand, UseCase};
+use super::{DataCommand, Splits, UseCase};
 use crate::args;
 use crate::job::Job;
 use crate::models::ModelEntry;
@@ -62,6 +62,10 @@ pub trait Entry: Sync {
     fn least_draws(&self, recipe: &Recipe) -> Result<usize>;
     /// `bayesmesh data …`.
     fn data_commands(&self) -> Vec<DataCommand>;
+    /// A recipe with what follows from its data.
+    fn resolved(&self, recipe: Recipe) -> Result<Recipe>;
+    /// Into how many divisions its data come.
+    fn splits(&self, recipe: &Recipe) -> Result<Splits>;
 
     /// Does something with the network of a recipe.
     fn run(&self, job: &Job, recipe: Recipe, verb: Verb<'_>) -> Result<Value> {
@@ -125,5 +129,14 @@ impl<U: UseCase> Entry for Registered<U> {
 
     fn data_commands(&self) -> Vec<DataCommand> {
         U::data_commands()
+    }
+
+    fn resolved(&self, recipe: Recipe) -> Result<Recipe> {
+        let keys = U::resolve(&recipe.section("data")?, &recipe)?;
+        Ok(recipe.with_data(keys))
+    }
+
+    fn splits(&self, recipe: &Recipe) -> Result<Splits> {
+        U::splits(&recipe.section("data")?, recipe)
     }
 }

@@ -10,9 +10,11 @@ mod data_command;
 mod entry;
 mod era5;
 mod load;
+mod table;
 
 pub use data_command::{DataCommand, DataVerb};
 pub use entry::{Entry, Verb, entry};
+pub(crate) use table::default_recipe;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -35,8 +37,13 @@ use crate::run::MetricsTable;
 use crate::tasks::{AssessmentOf, TargetOf, Task};
 
 /// The use cases of the program.
-pub const BUILTIN: &[&dyn Entry] =
-    &[entry::<load::Load>(), entry::<cifar10::Cifar10>(), entry::<era5::Era5>()];
+pub const BUILTIN: &[&dyn Entry] = &[
+    entry::<load::Load>(),
+    entry::<cifar10::Cifar10>(),
+    entry::<era5::Era5>(),
+    entry::<table::TableValues>(),
+    entry::<table::TableClasses>(),
+];
 
 /// What networks of a use case take.
 pub type InputOf<U> = <<U as UseCase>::Data as Dataset>::Input;
@@ -83,6 +90,20 @@ pub trait UseCase: Sized + 'static {
     /// where the data are not.
     fn shape(settings: &Self::Settings) -> Shape;
 
+    /// Keys of `[data]` that follow from the data, with their values. They are found before a
+    /// training and written into its recipe, so that everything else, a shape first of all, follows
+    /// from that.
+    fn resolve(settings: &Self::Settings, recipe: &Recipe) -> Result<toml::Table> {
+        let _ = (settings, recipe);
+        Ok(toml::Table::new())
+    }
+
+    /// Into how many divisions, chosen by the key `data.split_index`, the data come.
+    fn splits(settings: &Self::Settings, recipe: &Recipe) -> Result<Splits> {
+        let _ = (settings, recipe);
+        Ok(Splits::One)
+    }
+
     /// Keys of `[evaluate]` that only this use case has.
     fn evaluate_keys() -> Vec<Key> {
         Vec::new()
@@ -115,6 +136,12 @@ pub trait UseCase: Sized + 'static {
 
     /// What is scored after every epoch; nothing where no examples were set aside.
     fn valid(&self) -> Option<&Self::Data>;
+
+    /// The examples for training and validation together, where a network is trained on both in
+    /// the end: then a pilot is trained and calibrated before, and its calibration kept.
+    fn refit(&self) -> Option<&Self::Data> {
+        None
+    }
 
     /// What the trained network is scored on.
     fn test(&self) -> &Self::Data;
@@ -203,6 +230,17 @@ pub trait UseCase: Sized + 'static {
     fn data_commands() -> Vec<DataCommand> {
         Vec::new()
     }
+}
+
+/// How many divisions into training, validation and test part there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Splits {
+    /// One only.
+    One,
+    /// So many, counted from 0.
+    Many(u64),
+    /// As many as are asked for.
+    Any,
 }
 
 /// Groups of test examples.

@@ -1,15 +1,15 @@
-//! Two posteriors that the library does not have, each in a file of its own: a mean-field Laplace
-//! distribution and a deep ensemble. Both learn a noisy sine on two ranks, and both are less sure
-//! where they have seen nothing.
+//! A posterior that the library does not have, in a file of its own: a mean-field Laplace
+//! distribution. Beside it the library's deep ensemble. Both learn a noisy sine on two ranks, and
+//! both are less sure where they have seen nothing.
 
-mod ensemble;
 mod laplace;
 
 use bayesmesh::loss::{Expected, Gaussian, Mixture};
-use bayesmesh::{Draw, Length, Mesh, Network, Posterior, Settings, TensorDataset, Trainer};
+use bayesmesh::{
+    Draw, Ensemble, Length, Mesh, Network, Posterior, Settings, TensorDataset, Trainer,
+};
 use burn::nn::{Linear, LinearConfig};
 use burn::tensor::{Device, Tensor};
-use ensemble::DeepEnsemble;
 use laplace::MeanFieldLaplace;
 
 #[derive(burn::module::Module, Debug)]
@@ -59,6 +59,6 @@ fn main() -> bayesmesh::Result<()> {
         MeanFieldLaplace::new(network(), 1.0).initialised(0),
         Expected(noise),
     )?;
-    show("deep ensemble", DeepEnsemble::new(network()), Expected(noise))?;
-    show("deep ensemble, trained jointly", DeepEnsemble::new(network()), Mixture::new(noise))
+    show("deep ensemble", Ensemble::new(network()), Expected(noise))?;
+    show("deep ensemble, trained jointly", Ensemble::new(network()), Mixture::new(noise))
 }

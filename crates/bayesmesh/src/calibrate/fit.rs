@@ -72,8 +72,10 @@ impl<P: Posterior> Predictor<P> {
         D: Dataset<Input = <P::Network as Network>::Input>,
     {
         let mut values = ValueCalibration::start(method);
-        if self.reads_values_alone() {
-            values.use_kernel(draws);
+        let reading = self.reading();
+        refuse_stretched_counts(method, reading.predicts_counts())?;
+        if reading.is_of_values_alone() {
+            values.use_kernel(draws * reading.values_per_draw());
         }
         if method == Method::Variance {
             let residuals = self.residuals(valid, outputs, draws, &values)?;
@@ -146,6 +148,7 @@ impl Calibration {
         }
         let outputs = prediction.outputs();
         let mut values = ValueCalibration::start(method);
+        refuse_stretched_counts(method, prediction.predicts_counts())?;
         if !prediction.has_noise() {
             values.use_kernel(prediction.draws());
         }
@@ -163,6 +166,17 @@ impl Calibration {
             values.learn_root(&pairs.root());
         }
         Ok(Some(Self { method, examples, learned: Learned::Values(values) }))
+    }
+}
+
+/// Counts have no deviations to multiply.
+fn refuse_stretched_counts(method: Method, counts: bool) -> Result<()> {
+    match counts && method == Method::Variance {
+        false => Ok(()),
+        true => Err(Error::Setting(
+            "counts are calibrated by levels, not by a factor on deviations; use `conformal`"
+                .to_owned(),
+        )),
     }
 }
 

@@ -8,7 +8,8 @@ use serde::Deserialize;
 
 use super::{
     Categorical, EnsembleCrps, Expected, ExpectedSquaredError, Gaussian, GaussianOfDraws, Loss,
-    Mixture, OutputWeights, Quantile, SquaredErrorOfMean, StudentT, Weighted,
+    Mixture, NegativeBinomial, OutputWeights, Poisson, Quantile, Quantiles, SquaredErrorOfMean,
+    StudentT, Weighted,
 };
 use crate::error::{Error, Result};
 
@@ -34,6 +35,19 @@ pub enum ValueLoss {
     QuantileMixture(Quantile),
     /// regression: continuous ranked probability score of the ensemble of draws
     Crps(EnsembleCrps),
+    /// regression: several quantiles that do not cross, by the pinball loss; mean over draws
+    Quantiles(Quantiles),
+    /// counts: the network predicts the rate of a Poisson distribution; mean over draws of the
+    /// negative log-likelihood
+    ExpectedPoisson,
+    /// counts: the same network; negative log-likelihood of the mixture of the draws
+    PoissonMixture,
+    /// counts: the network predicts the mean and the dispersion of a negative binomial
+    /// distribution, for counts that vary more than a Poisson; mean over draws of the negative
+    /// log-likelihood
+    ExpectedNegativeBinomial,
+    /// counts: the same network; negative log-likelihood of the mixture of the draws
+    NegativeBinomialMixture,
 }
 
 impl ValueLoss {
@@ -50,6 +64,11 @@ impl ValueLoss {
             }
             Self::QuantileMixture(level) => Arc::new(Mixture::new(level.checked()?).by_output()),
             Self::Crps(crps) => Arc::new(crps.checked()?),
+            Self::Quantiles(quantiles) => Arc::new(quantiles.checked()?),
+            Self::ExpectedPoisson => Arc::new(Expected(Poisson)),
+            Self::PoissonMixture => Arc::new(Mixture::new(Poisson).by_output()),
+            Self::ExpectedNegativeBinomial => Arc::new(Expected(NegativeBinomial)),
+            Self::NegativeBinomialMixture => Arc::new(Mixture::new(NegativeBinomial).by_output()),
         })
     }
 
@@ -74,6 +93,11 @@ impl ValueLoss {
             Self::GaussianMixture => "gaussian-mixture",
             Self::StudentTMixture(_) => "student-t-mixture",
             Self::QuantileMixture(_) => "quantile-mixture",
+            Self::Quantiles(_) => "quantiles",
+            Self::ExpectedPoisson => "expected-poisson",
+            Self::PoissonMixture => "poisson-mixture",
+            Self::ExpectedNegativeBinomial => "expected-negative-binomial",
+            Self::NegativeBinomialMixture => "negative-binomial-mixture",
         };
         Err(Error::Setting(format!(
             "the loss `{kind}` cannot weigh its outputs; use `crps`, `gaussian-of-draws`, \

@@ -278,7 +278,7 @@ pub(super) fn assert_columns(output: &Tensor<2>, expected: usize, what: &str) {
 }
 
 /// `ln Γ(x)` for x > 0: Stirling's series after shifting x above 10, error below 1e-12.
-fn ln_gamma(x: f64) -> f64 {
+pub(crate) fn ln_gamma(x: f64) -> f64 {
     let shift = (10.0 - x).ceil().max(0.0) as u32;
     let product: f64 = (0..shift).map(|k| x + k as f64).product();
     let z = x + shift as f64;

@@ -8,7 +8,7 @@
 //!
 //! | loss | summary φ(ŷ_s) | combine | class |
 //! |---|---|---|---|
-//! | [`Expected`] negative log-likelihood, [`ExpectedSquaredError`] | the draw's loss | mean | linear |
+//! | [`Expected`] negative log-likelihood, [`ExpectedSquaredError`], [`Quantiles`] | the draw's loss | mean | linear |
 //! | [`Mixture`] of any likelihood; of [`Categorical`]: cross entropy of the mean probabilities | ln p(y∣ŷ_s) | log-sum-exp | summary |
 //! | [`SquaredErrorOfMean`] | ŷ_s | sum | summary |
 //! | [`GaussianOfDraws`] | ŷ_s | moments | summary |
@@ -18,11 +18,13 @@
 
 mod combine;
 mod config;
+mod counts;
 mod crps;
 mod expected;
 mod gaussian_of_draws;
 mod likelihood;
 mod mixture;
+mod quantiles;
 mod squared_error;
 #[cfg(test)]
 mod testing;
@@ -32,11 +34,14 @@ mod weighted;
 
 pub use combine::{Combine, Exactness};
 pub use config::{ClassLoss, ValueLoss};
+pub use counts::{NegativeBinomial, Poisson};
 pub use crps::EnsembleCrps;
 pub use expected::Expected;
 pub use gaussian_of_draws::GaussianOfDraws;
+pub(crate) use likelihood::ln_gamma;
 pub use likelihood::{Categorical, FixedGaussian, Gaussian, Likelihood, Quantile, StudentT};
 pub use mixture::Mixture;
+pub use quantiles::Quantiles;
 pub use squared_error::{ExpectedSquaredError, SquaredErrorOfMean};
 pub(crate) use together::{Scope, Together};
 pub use transpose::Cells;
@@ -62,15 +67,45 @@ pub enum Reading {
     },
     /// `[rows, 2·outputs]`: means, then logarithms of the noise variance.
     MeanAndLogVariance,
+    /// `[rows, outputs]`: logarithms of the rates of counts ([`Poisson`]).
+    LogRate,
+    /// `[rows, 2·outputs]`: logarithms of the means of counts, then of their dispersions
+    /// ([`NegativeBinomial`]).
+    LogMeanAndLogDispersion,
+    /// `[rows, count·outputs]`: means of the quantiles, then their gaps one after the other
+    /// ([`Quantiles`]).
+    Quantiles {
+        /// How many quantiles a value has.
+        count: usize,
+    },
 }
 
 impl Reading {
     /// How many outputs the network has for each value or class that is predicted.
     pub fn outputs_per_target(&self) -> usize {
         match self {
-            Self::MeanAndLogVariance => 2,
-            Self::Logits | Self::Values | Self::ValuesWithNoise { .. } => 1,
+            Self::MeanAndLogVariance | Self::LogMeanAndLogDispersion => 2,
+            Self::Quantiles { count } => *count,
+            Self::Logits | Self::Values | Self::ValuesWithNoise { .. } | Self::LogRate => 1,
         }
+    }
+
+    /// Whether counts are predicted.
+    pub fn predicts_counts(&self) -> bool {
+        matches!(self, Self::LogRate | Self::LogMeanAndLogDispersion)
+    }
+
+    /// How many equally likely values, without a density, a draw predicts for a value.
+    pub(crate) fn values_per_draw(&self) -> usize {
+        match self {
+            Self::Quantiles { count } => *count,
+            _ => 1,
+        }
+    }
+
+    /// Whether predictions are values without a density.
+    pub(crate) fn is_of_values_alone(&self) -> bool {
+        matches!(self, Self::Values | Self::Quantiles { .. })
     }
 }
 

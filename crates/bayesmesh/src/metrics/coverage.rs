@@ -78,7 +78,7 @@ impl CentralIntervals {
         for row in batch.rows() {
             inside.fill(0.0);
             for cell in row {
-                let level = 2.0 * (cell.pit - 0.5).abs() - SLACK;
+                let level = 2.0 * (cell.central - 0.5).abs() - SLACK;
                 let first = self.levels.partition_point(|width| *width < level);
                 inside.iter_mut().skip(first).take(1).for_each(|count| *count += 1.0);
             }

@@ -15,6 +15,7 @@ use rayon::prelude::*;
 
 use super::MetricError;
 use super::batch::{check_count, check_finite};
+use super::counts::{self, Stairs};
 use super::crps::pairs;
 use super::jackknife::{DRAW_GROUPS, draw_groups};
 use super::normal;
@@ -44,6 +45,9 @@ pub struct Cell {
     pub crps_fair: f64,
     /// `F(y)`, the probability of values below the truth; ties with steps count half.
     pub pit: f64,
+    /// The level by which intervals hold the truth or not: `F(y)`; of counts, where the truth is a
+    /// quantile at many levels, the one next to the median.
+    pub central: f64,
     /// Without noise: how many draws are below the truth, and how many are equal to it.
     pub rank: Option<[usize; 2]>,
 }
@@ -66,6 +70,8 @@ pub struct MixtureBatch<'a> {
     lens: Option<&'a Lens>,
     /// The group of each row, or nothing.
     groups: &'a [usize],
+    /// Whether components are distributions of counts.
+    counts: bool,
 }
 
 impl<'a> MixtureBatch<'a> {
@@ -98,7 +104,15 @@ impl<'a> MixtureBatch<'a> {
         if let Some(index) = variances.iter().position(|v| !(v.is_finite() && *v >= 0.0)) {
             return Err(MetricError::Variance { index, value: variances[index] });
         }
-        Ok(Self { means, variances, truth, draws, outputs, lens: None, groups: &[] })
+        let (lens, groups, counts) = (None, &[][..], false);
+        Ok(Self { means, variances, truth, draws, outputs, lens, groups, counts })
+    }
+
+    /// The same means and variances as those of counts: Poisson where both are equal, else negative
+    /// binomial.
+    #[must_use]
+    pub fn of_counts(self) -> Self {
+        Self { counts: true, ..self }
     }
 
     /// The same mixtures as a calibration shows them. They must have noise.
@@ -134,6 +148,12 @@ impl<'a> MixtureBatch<'a> {
     /// `ln 1/S Σ_s N(y; m_s, v_s)` of each row and output; NaN where there is no noise.
     pub fn log_density(&self) -> Vec<f64> {
         self.each(|cell, value: &mut [f64]| {
+            if cell.counts {
+                let mut scored = [Cell::default()];
+                cell.score_counts(&mut scored);
+                value[0] = scored[0].log_density;
+                return;
+            }
             cell.log_density(value);
             if let Some(map) = cell.map {
                 let mut pit = [0.0];
@@ -146,6 +166,11 @@ impl<'a> MixtureBatch<'a> {
     /// `2 min(F(y), 1 − F(y))` of each row and output before calibration, also far out.
     pub(crate) fn raw_tails(&self) -> Vec<f64> {
         self.each(|cell, value: &mut [f64]| {
+            if cell.counts {
+                let level = cell.stairs().say(cell.truth, None, None).raw_nearest();
+                value[0] = 2.0 * level.min(1.0 - level);
+                return;
+            }
             cell.pit(value);
             value[0] = cell.far_tail(value[0]).unwrap_or(2.0 * value[0].min(1.0 - value[0]));
         })
@@ -154,6 +179,10 @@ impl<'a> MixtureBatch<'a> {
     /// `F(y)` of each row and output.
     pub fn pit(&self) -> Vec<f64> {
         self.each(|cell, value: &mut [f64]| {
+            if cell.counts {
+                value[0] = cell.stairs().say(cell.truth, cell.map, None).pit();
+                return;
+            }
             cell.pit(value);
             if let Some(map) = cell.map {
                 value[0] = cell.calibrated_pit(map, value[0]).1;
@@ -164,6 +193,7 @@ impl<'a> MixtureBatch<'a> {
     /// The CRPS of each row and output.
     pub fn crps(&self) -> Vec<f64> {
         self.each(|cell, value: &mut [f64]| match cell.map {
+            map if cell.counts => value[0] = cell.stairs().say(cell.truth, map, None).crps,
             None => value[0] = cell.crps(|_, _, _| ()).0,
             Some(map) => {
                 cell.pit(value);
@@ -209,7 +239,7 @@ impl<'a> MixtureBatch<'a> {
         let Some(lens) = self.lens else { return Vec::new() };
         let rows = cells.chunks_exact(self.outputs.max(1)).enumerate();
         rows.map_while(|(row, cells)| {
-            let tails = cells.iter().map(|cell| 2.0 * cell.pit.min(1.0 - cell.pit));
+            let tails = cells.iter().map(|cell| 2.0 * cell.central.min(1.0 - cell.central));
             let band = lens.band(first_row + row)?;
             Some(1.0 - band.tail(tails.fold(1.0, f64::min)))
         })
@@ -231,6 +261,7 @@ impl<'a> MixtureBatch<'a> {
         let noise = self.has_noise();
         results.par_chunks_mut(width * BLOCK).enumerate().for_each(|(block, results)| {
             let mut draws = Draws::new(self.draws, groups, noise);
+            draws.counts = self.counts;
             for (i, results) in results.chunks_exact_mut(width).enumerate() {
                 let cell = cells.start + block * BLOCK + i;
                 draws.truth = self.truth[cell].into();
@@ -300,6 +331,8 @@ struct Draws<'a> {
     /// Zeros where there is no noise.
     variances: Vec<f64>,
     noise: bool,
+    /// Whether they are of counts.
+    counts: bool,
     /// The draws of each group that is left out in turn, one after the other.
     groups: &'a [Range<usize>],
     /// The groups by which pairs of draws are added up, also where none is left out: so that a
@@ -317,17 +350,22 @@ impl<'a> Draws<'a> {
             false => groups.to_vec(),
         };
         let (means, variances, terms, room) = (zeros(), zeros(), zeros(), [zeros(), zeros()]);
-        Self { truth: 0.0, map: None, means, variances, noise, groups, parts, terms, room }
+        let (truth, map, counts) = (0.0, None, false);
+        Self { truth, map, means, variances, noise, counts, groups, parts, terms, room }
     }
 
     /// Fills the cells of all draws and of those without each group.
     fn score(&mut self, cells: &mut [Cell]) {
+        if self.counts {
+            return self.score_counts(cells);
+        }
         self.moments(cells);
         let mut values = vec![0.0; cells.len()];
         self.log_density(&mut values);
         cells.iter_mut().zip(&values).for_each(|(cell, value)| cell.log_density = *value);
         self.pit(&mut values);
-        cells.iter_mut().zip(&values).for_each(|(cell, value)| cell.pit = *value);
+        let pits = cells.iter_mut().zip(&values);
+        pits.for_each(|(cell, value)| (cell.pit, cell.central) = (*value, *value));
         if let Some(map) = self.map {
             return self.calibrate(map, cells);
         }
@@ -343,6 +381,51 @@ impl<'a> Draws<'a> {
         (cells[0].crps, cells[0].crps_fair) = (crps, fair);
     }
 
+    /// The mixture of counts, with the groups that pairs are added up by.
+    fn stairs(&self) -> Stairs {
+        Stairs::new(&self.means, &self.variances, &self.parts, self.truth.floor())
+    }
+
+    /// The same for counts, whose sums over stairs give everything but log-densities: these are of
+    /// probabilities, far out too.
+    fn score_counts(&mut self, cells: &mut [Cell]) {
+        self.moments(cells);
+        let mut values = vec![0.0; cells.len()];
+        self.log_density(&mut values);
+        let stairs = self.stairs();
+        let count = self.means.len() as f64;
+        for (index, (cell, log_density)) in cells.iter_mut().zip(values).enumerate() {
+            let without = index.checked_sub(1);
+            let says = stairs.say(self.truth, self.map, without);
+            let left = count - without.map_or(0.0, |group| self.groups[group].len() as f64);
+            (cell.crps, cell.pit, cell.central) = (says.crps, says.pit(), says.nearest());
+            cell.log_density = log_density;
+            let Some(map) = self.map else {
+                // Pairs: E|X − X'| of the mixture is 2 (E|X − y| − CRPS), and a draw with itself
+                // has a share of it that infinitely many draws would not have.
+                let pairs = 2.0 * left * left * (says.distance - says.crps);
+                let fair = says.distance - 0.5 * (pairs - says.same) / (left * (left - 1.0));
+                cell.crps_fair = fair;
+                continue;
+            };
+            cell.crps_fair = f64::NAN;
+            // What calibration leaves at the truth, in proportion; far out, where it has no digits,
+            // as its density has it.
+            let (raw, own) = (says.raw_at - says.raw_below, says.at - says.below);
+            cell.log_density += match raw > 1e-9 && own > 0.0 {
+                true => (own / raw).ln(),
+                false => {
+                    let level = says.raw_nearest();
+                    map.density(2.0 * level.min(1.0 - level)).ln()
+                }
+            };
+            let variance = cell.epistemic * (left - 1.0).max(1.0) / left + cell.noise;
+            let ratio = if variance > 0.0 { says.variance / variance } else { 1.0 };
+            cell.epistemic *= ratio;
+            cell.noise *= ratio;
+        }
+    }
+
     /// What cells say once levels are calibrated.
     fn calibrate(&self, map: &LevelMap, cells: &mut [Cell]) {
         let far = self.far_tail(cells[0].pit);
@@ -351,6 +434,7 @@ impl<'a> Draws<'a> {
             let tail = far.unwrap_or(2.0 * cell.pit.min(1.0 - cell.pit));
             cell.log_density += map.density(tail).ln();
             cell.pit = on_side(cell.pit, map.tail(tail));
+            cell.central = cell.pit;
             cell.crps_fair = f64::NAN;
         }
         let (whole, without) = self.integrals(map, cells[0].pit, self.groups);
@@ -449,6 +533,10 @@ impl<'a> Draws<'a> {
         // Draws often share a variance.
         let (mut known, mut log) = (f64::NAN, 0.0);
         for (term, (mean, &variance)) in self.terms.iter_mut().zip(components) {
+            if self.counts {
+                *term = counts::ln_probability(*mean, variance, self.truth);
+                continue;
+            }
             let error = self.truth - mean;
             if variance != known {
                 (known, log) = (variance, variance.ln());

@@ -60,7 +60,7 @@ impl Strata {
         let cells = rows.flat_map(|(row, cells)| {
             let stratum = &stratum;
             let cells = cells.iter().enumerate();
-            cells.map(move |(output, cell)| (stratum(row, output, cell.raw_std), cell.pit))
+            cells.map(move |(output, cell)| (stratum(row, output, cell.raw_std), cell.central))
         });
         self.add(cells);
     }

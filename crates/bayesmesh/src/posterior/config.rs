@@ -3,7 +3,7 @@
 use bayesmesh_schema::Kinds;
 use serde::Deserialize;
 
-use super::{FunctionalNoise, McDropout, MeanFieldConfig, Point, Posterior};
+use super::{Ensemble, FunctionalNoise, McDropout, MeanFieldConfig, Point, Posterior};
 use crate::error::Result;
 use crate::network::Network;
 
@@ -12,6 +12,9 @@ use crate::network::Network;
 #[serde(tag = "kind", rename_all = "kebab-case")]
 #[section(example = "kind = \"mc-dropout\"")]
 pub enum PosteriorConfig {
+    /// as many ordinary networks as `train.samples` says, each from first weights of its own; a
+    /// prediction has at most as many draws; dropout in training only
+    Ensemble,
     /// random numbers that the network takes, a vector or fields of them, differ from draw to draw
     FunctionalNoise,
     /// dropout stays on in prediction; its masks differ from draw to draw
@@ -26,6 +29,7 @@ impl PosteriorConfig {
     /// The posterior around a network.
     pub fn init<N: Network + 'static>(self, network: N) -> Result<Box<dyn Posterior<Network = N>>> {
         Ok(match self {
+            Self::Ensemble => Box::new(Ensemble::new(network)),
             Self::FunctionalNoise => Box::new(FunctionalNoise::new(network)),
             Self::McDropout => Box::new(McDropout::new(network)),
             Self::MeanField(config) => Box::new(config.init(network)?),
@@ -37,7 +41,7 @@ impl PosteriorConfig {
     pub fn numbers_per_weight(&self) -> u64 {
         match self {
             Self::MeanField(_) => 2,
-            Self::FunctionalNoise | Self::McDropout | Self::Point => 1,
+            Self::Ensemble | Self::FunctionalNoise | Self::McDropout | Self::Point => 1,
         }
     }
 }

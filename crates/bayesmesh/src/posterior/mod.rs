@@ -8,9 +8,10 @@
 //! | [`MeanField`] | weights `w = μ + σ(ρ)·ε` | `KL(q‖p)` |
 //! | [`FunctionalNoise`] | the same weights, another random vector `z` | none |
 //! | [`McDropout`] | the same weights, other masks | none (add weight decay in the optimiser) |
+//! | [`Ensemble`] | a member: another network of the same kind, trained from other first weights | none (weight decay likewise) |
 //! | [`Point`] | the network itself; dropout in training only | none |
 //!
-//! A posterior of your own is one `impl` of [`Posterior`]; `examples/own_posterior` has two. What
+//! A posterior of your own is one `impl` of [`Posterior`]; `examples/own_posterior` has one. What
 //! it may say, and what holds if it says nothing:
 //!
 //! | question | answered by | otherwise |
@@ -24,6 +25,7 @@
 
 mod config;
 mod divergence;
+mod ensemble;
 pub mod family;
 mod functional_noise;
 mod leaves;
@@ -37,6 +39,7 @@ mod update;
 
 pub use bayesmesh_kernels::gaussian::{Prior, Scale};
 pub use config::PosteriorConfig;
+pub use ensemble::Ensemble;
 pub use family::Family;
 pub use functional_noise::FunctionalNoise;
 pub(crate) use leaves::{Leaf, SamplingBackward, numbers};

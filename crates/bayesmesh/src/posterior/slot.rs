@@ -140,8 +140,10 @@ impl Inventory {
 }
 
 /// Burn keeps a linear weight as `[inputs, outputs]` and a convolution as `[outputs, inputs, ...]`.
-fn fan_in(shape: &[usize]) -> usize {
+/// An embedding is a linear layer on indicators, of which one is on at a time.
+fn fan_in(layer: &str, shape: &[usize]) -> usize {
     match shape {
+        _ if layer == "Embedding" => 1,
         [] => 1,
         [n] => *n,
         [inputs, _] => *inputs,
@@ -172,10 +174,11 @@ impl ModuleVisitor for Inventory {
         if tensor.is_require_grad() {
             let start = self.values.len();
             self.entries.push(Entry::Slot(self.slots.len()));
+            let layer = self.path.last().map_or(String::new(), |(_, layer)| layer.clone());
             self.slots.push(Slot {
                 name,
-                layer: self.path.last().map_or(String::new(), |(_, layer)| layer.clone()),
-                fan_in: fan_in(&shape),
+                fan_in: fan_in(&layer, &shape),
+                layer,
                 shape,
                 family: Arc::new(Point),
                 range: start..start + values.len(),

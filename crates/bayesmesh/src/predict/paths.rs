@@ -5,6 +5,7 @@ use rayon::prelude::*;
 use super::Predictive;
 use super::predictive::Components;
 use crate::error::{Error, Result};
+use crate::metrics::{Stairs, normal};
 use crate::{Purpose, Stream};
 
 impl Predictive {
@@ -56,6 +57,10 @@ impl Predictive {
                 };
                 let (means, variances) = &cells[output];
                 let std = variances.get(draw).copied().unwrap_or(0.0).sqrt();
+                if self.predicts_counts() {
+                    *value = self.count_at(row * outputs + output, draw, correlated) as f32;
+                    continue;
+                }
                 let x = means[draw] + std * correlated;
                 let map = self.lens().map(|lens| lens.map(row * outputs + output));
                 *value = match map.filter(|_| std > 0.0) {
@@ -68,5 +73,19 @@ impl Predictive {
             }
         }
         paths
+    }
+
+    /// The count of a draw that lies as far out in it as a normal number does, moved to where its
+    /// level is after calibration.
+    fn count_at(&self, cell: usize, draw: usize, normal_number: f64) -> f64 {
+        let (means, variances) = self.mixture(cell);
+        let of_draw = Stairs::new(&means[draw..=draw], &variances[draw..=draw], &[0..1], 0.0);
+        let tail = |level: f64| (2.0 * level.min(1.0 - level), level > 0.5);
+        let (outside, above) = tail(normal::cdf(normal_number));
+        let count = of_draw.quantile(outside, above);
+        let Some(lens) = self.lens() else { return count };
+        let mixture = Stairs::new(&means, &variances, &[0..means.len()], count);
+        let (outside, above) = tail(mixture.say(count, None, None).pit());
+        mixture.quantile(lens.map(cell).raw_tail(outside), above)
     }
 }

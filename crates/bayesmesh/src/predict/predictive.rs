@@ -8,21 +8,27 @@ use super::{Scorer, Scoring, Standardize};
 use crate::calibrate::{Lens, deviation_of_tail};
 use crate::data::Truth;
 use crate::error::{Error, Result};
-use crate::loss::Reading;
+use crate::loss::{NegativeBinomial, Quantiles, Reading};
 use crate::metrics::quantile::quantile;
 use crate::metrics::uncertainty::ClassUncertainty;
-use crate::metrics::{Evaluation, MixtureBatch, NormalTable, integrals, log_probability, normal};
+use crate::metrics::{
+    Evaluation, MixtureBatch, NormalTable, Stairs, integrals, log_probability, normal,
+};
 
 /// What S draws predict for a batch, kept draw by draw.
 ///
 /// For classes a draw gives probabilities `softmax(ŷ_s)`, and together they predict the mean of
 /// them. For regression a draw gives values `ŷ_s`, with a noise variance `v_s` where the loss has
 /// one, and together they predict the mixture `F = 1/S Σ_s N(ŷ_s, v_s)`; without noise a component
-/// is a step. Densities, quantiles and scores are those of F.
+/// is a step. Densities, quantiles and scores are those of F. Of counts a draw gives a mean and a
+/// variance, which make a Poisson or a negative binomial distribution, and F is their mixture. A
+/// draw that gives quantiles counts as that many draws, each a step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Predictive {
     /// Whether the values are probabilities of classes.
     classes: bool,
+    /// Whether values and variances are those of counts.
+    counts: bool,
     draws: usize,
     rows: usize,
     outputs: usize,
@@ -43,8 +49,47 @@ impl Predictive {
         columns: usize,
         raw: Vec<f32>,
     ) -> Self {
+        let mut draws = draws;
         let (outputs, values, noise_variances) = match reading {
             Reading::Logits | Reading::Values => (columns, raw, Vec::new()),
+            Reading::LogRate => {
+                let rates: Vec<f32> = raw.into_iter().map(rate).collect();
+                (columns, rates.clone(), rates)
+            }
+            Reading::LogMeanAndLogDispersion => {
+                let outputs = columns / 2;
+                let (mut means, mut variances) = (Vec::new(), Vec::new());
+                for row in raw.chunks_exact(columns.max(1)) {
+                    let (logs, dispersions) = row.split_at(outputs);
+                    for (log, dispersion) in logs.iter().zip(dispersions) {
+                        let mean = rate(*log);
+                        means.push(mean);
+                        let dispersion = NegativeBinomial::dispersion(*dispersion);
+                        variances.push((mean + dispersion * mean * mean).min(f32::MAX));
+                    }
+                }
+                (outputs, means, variances)
+            }
+            Reading::Quantiles { count } => {
+                let outputs = columns / count;
+                let cells = rows * outputs;
+                let mut values = vec![0.0; draws * count * cells];
+                let mut own = vec![0.0; count];
+                for (index, row) in raw.chunks_exact(columns.max(1)).enumerate() {
+                    let (draw, row_of) = (index / rows.max(1), index % rows.max(1));
+                    for output in 0..outputs {
+                        let numbers = row.iter().skip(output).step_by(outputs);
+                        own.iter_mut().zip(numbers).for_each(|(own, number)| *own = *number);
+                        Quantiles::place(&mut own);
+                        for (k, value) in own.iter().enumerate() {
+                            let place = row_of * outputs + output;
+                            values[(draw * count + k) * cells + place] = *value;
+                        }
+                    }
+                }
+                draws *= count;
+                (outputs, values, Vec::new())
+            }
             Reading::ValuesWithNoise { std } => {
                 let variances = vec![std * std; raw.len()];
                 (columns, raw, variances)
@@ -57,15 +102,15 @@ impl Predictive {
                 (outputs, means.concat(), variances)
             }
         };
-        let classes = reading == Reading::Logits;
-        Self { classes, draws, rows, outputs, values, noise_variances, lens: None }
+        let (classes, counts) = (reading == Reading::Logits, reading.predicts_counts());
+        Self { classes, counts, draws, rows, outputs, values, noise_variances, lens: None }
     }
 
     /// From values without noise, `[draws, rows, outputs]`, row-major.
     pub fn of_values(draws: usize, rows: usize, values: Vec<f32>) -> Result<Self> {
         let outputs = outputs_of(draws, rows, values.len())?;
-        let noise_variances = Vec::new();
-        Ok(Self { classes: false, draws, rows, outputs, values, noise_variances, lens: None })
+        let (classes, counts, noise_variances) = (false, false, Vec::new());
+        Ok(Self { classes, counts, draws, rows, outputs, values, noise_variances, lens: None })
     }
 
     /// From Gaussians: means and noise variances, both `[draws, rows, outputs]`, row-major.
@@ -83,6 +128,28 @@ impl Predictive {
             return Err(Error::Setting(format!("a noise variance of {variance} is not possible")));
         }
         Ok(Self { noise_variances: variances, ..Self::of_values(draws, rows, means)? })
+    }
+
+    /// From counts: means and variances, both `[draws, rows, outputs]`, row-major. A draw whose
+    /// variance is its mean is a Poisson distribution, one with a larger variance a negative
+    /// binomial.
+    pub fn of_counts(
+        draws: usize,
+        rows: usize,
+        means: Vec<f32>,
+        variances: Vec<f32>,
+    ) -> Result<Self> {
+        let wrong = means.iter().zip(&variances).find(|(mean, variance)| {
+            // Single precision may leave a little less than the mean.
+            !(**mean > 0.0 && **variance >= 0.999 * **mean)
+        });
+        if let Some((mean, variance)) = wrong {
+            return Err(Error::Setting(format!(
+                "counts with a mean of {mean} and a variance of {variance} are not possible: means \
+                 are above 0 and variances at least as large"
+            )));
+        }
+        Ok(Self { counts: true, ..Self::of_gaussians(draws, rows, means, variances)? })
     }
 
     /// From probabilities of classes, `[draws, rows, classes]`, row-major.
@@ -144,9 +211,19 @@ impl Predictive {
         &self.values
     }
 
+    /// The noise variance of each draw, `[draws, rows, outputs]`; empty where there is none.
+    pub fn noise_variances(&self) -> &[f32] {
+        &self.noise_variances
+    }
+
     /// Whether classes are predicted.
     pub fn predicts_classes(&self) -> bool {
         self.classes
+    }
+
+    /// Whether counts are predicted.
+    pub fn predicts_counts(&self) -> bool {
+        self.counts
     }
 
     /// Whether the predicted values have noise.
@@ -194,12 +271,16 @@ impl Predictive {
         let lens = self.lens.as_ref().filter(|_| self.has_noise())?;
         let ratio = |cell: usize| {
             let (means, noise) = self.mixture(cell);
-            let (found, _) = integrals((&means, &noise), &[], lens.map(cell), (0.0, 0.5));
+            let map = lens.map(cell);
+            let found = match self.counts {
+                true => self.stairs(cell).say(0.0, Some(map), None).variance,
+                false => integrals((&means, &noise), &[], map, (0.0, 0.5)).0.variance,
+            };
             let count = means.len() as f64;
             let mean = means.iter().sum::<f64>() / count;
             let spread: f64 = means.iter().map(|x| (x - mean).powi(2)).sum();
             let variance = (spread + noise.iter().sum::<f64>()) / count;
-            if variance > 0.0 { found.variance / variance } else { 1.0 }
+            if variance > 0.0 { found / variance } else { 1.0 }
         };
         Some((0..self.cells()).into_par_iter().map(ratio).collect())
     }
@@ -234,6 +315,12 @@ impl Predictive {
         (means, over_draws(&self.noise_variances, cells, cell).map(f64::from).collect())
     }
 
+    /// The mixture of counts of a (row, output) pair.
+    pub(super) fn stairs(&self, cell: usize) -> Stairs {
+        let (means, variances) = self.mixture(cell);
+        Stairs::new(&means, &variances, &[0..means.len()], 0.0)
+    }
+
     /// Mean and variance, noise included, `[rows, outputs]`.
     pub(crate) fn mean_and_variance(&self) -> (Vec<f64>, Vec<f64>) {
         let (mean, mut variance) = self.moments();
@@ -257,7 +344,7 @@ impl Predictive {
 
     /// Quantiles of the prediction at the given levels, each `[rows, outputs]`. Without a noise
     /// variance those of the draws, linearly interpolated; with one, those of the mixture of
-    /// Gaussians.
+    /// Gaussians. Of counts the least ones with at least so much at or below them.
     pub fn quantiles(&self, levels: &[f64]) -> Result<Vec<Vec<f32>>> {
         if let Some(level) = levels.iter().find(|level| !(**level > 0.0 && **level < 1.0)) {
             return Err(Error::Setting(format!(
@@ -284,6 +371,10 @@ impl Predictive {
     /// Quantiles of the mixture of a (row, output) pair, whatever calibration makes of it: of tails
     /// as [`MixtureBatch::raw_tails`] has them, below or above.
     fn quantiles_of(&self, cell: usize, tails: impl Iterator<Item = (f64, bool)>) -> Vec<f32> {
+        if self.counts {
+            let stairs = self.stairs(cell);
+            return tails.map(|(tail, above)| stairs.quantile(tail, above) as f32).collect();
+        }
         let cells = self.cells();
         let mut draws: Vec<f32> = over_draws(&self.values, cells, cell).collect();
         let (means, variances) = self.mixture(cell);
@@ -329,6 +420,7 @@ impl Predictive {
     /// [`Trainer::calibrate_noise`](crate::Trainer::calibrate_noise) finds it.
     pub fn with_noise(mut self, std: &[f64]) -> Result<Self> {
         self.expect_values("noise is added to")?;
+        self.refuse_counts("have their own noise; no other is added to them")?;
         if std.len() != self.outputs {
             return Err(Error::Mismatch(format!(
                 "{} deviations of the noise for {} outputs; give one for each",
@@ -354,6 +446,7 @@ impl Predictive {
     /// targets: values `mean + std·ŷ`, noise variances `std²·v`.
     pub fn scaled(&self, scale: &Standardize) -> Result<Self> {
         self.expect_values("units are those of")?;
+        self.refuse_counts("have no other units; do not standardise targets that are counts")?;
         let values = scale.invert(&self.values, self.outputs)?;
         let variances = self.noise_variances.iter().enumerate().map(|(cell, &variance)| {
             (f64::from(variance) * scale.std_of(cell % self.outputs).powi(2)) as f32
@@ -462,6 +555,7 @@ impl Predictive {
         }
         let (values, noise) = (&self.values, &self.noise_variances);
         let mixtures = MixtureBatch::new(values, noise, truth, self.draws, self.outputs)?;
+        let mixtures = if self.counts { mixtures.of_counts() } else { mixtures };
         Ok(mixtures.through(self.lens.as_ref()))
     }
 
@@ -556,12 +650,24 @@ impl Predictive {
         )))
     }
 
+    fn refuse_counts(&self, why: &str) -> Result<()> {
+        match self.counts {
+            false => Ok(()),
+            true => Err(Error::Setting(format!("counts {why}"))),
+        }
+    }
+
     fn expect_values(&self, what: &str) -> Result<()> {
         if !self.classes {
             return Ok(());
         }
         Err(Error::Setting(format!("{what} values; this network predicts classes")))
     }
+}
+
+/// The rate of its logarithm, always a number that can be counted with.
+fn rate(log: f32) -> f32 {
+    log.clamp(-40.0, 40.0).exp()
 }
 
 /// Outputs of an example, from the number of all values.

@@ -241,9 +241,9 @@ impl<P: Posterior> Predictor<P> {
         self.readout.reading == Reading::Logits
     }
 
-    /// Whether the network gives values without noise.
-    pub(crate) fn reads_values_alone(&self) -> bool {
-        self.readout.reading == Reading::Values
+    /// How outputs are read.
+    pub(crate) fn reading(&self) -> Reading {
+        self.readout.reading
     }
 
     pub(crate) fn device(&self) -> Device {

@@ -45,6 +45,10 @@ const SCALE: &str = "bayesmesh.target_scale";
 const NOISE: &str = "bayesmesh.noise";
 const CALIBRATION: &str = "bayesmesh.calibration";
 
+fn unknown(text: &str) -> Error {
+    Error::Mismatch(format!("outputs that are read as `{text}`: not known to this version"))
+}
+
 impl Readout {
     pub fn new(reading: Reading, seed: u64, chunk: usize) -> Self {
         let (scale, noise, calibration, fields) = (None, Vec::new(), None, None);
@@ -58,6 +62,9 @@ impl Readout {
             Reading::Values => "values".to_owned(),
             Reading::ValuesWithNoise { std } => format!("values with noise {std}"),
             Reading::MeanAndLogVariance => "means and log-variances".to_owned(),
+            Reading::LogRate => "log-rates".to_owned(),
+            Reading::LogMeanAndLogDispersion => "log-means and log-dispersions".to_owned(),
+            Reading::Quantiles { count } => format!("quantiles, {count}"),
         };
         notes.insert(READING.to_owned(), reading);
         if let Some(scale) = &self.scale {
@@ -80,14 +87,17 @@ impl Readout {
             ("logits", _) => Reading::Logits,
             ("values", _) => Reading::Values,
             ("means and log-variances", _) => Reading::MeanAndLogVariance,
+            ("log-rates", _) => Reading::LogRate,
+            ("log-means and log-dispersions", _) => Reading::LogMeanAndLogDispersion,
+            (other, None) if other.starts_with("quantiles, ") => {
+                let count = other.trim_start_matches("quantiles, ").parse();
+                let count = count.ok().filter(|count| *count > 1);
+                Reading::Quantiles { count: count.ok_or_else(|| unknown(text))? }
+            }
             (_, Some(std)) if std.parse::<f32>().is_ok() => {
                 Reading::ValuesWithNoise { std: std.parse().expect("just parsed") }
             }
-            _ => {
-                return Err(Error::Mismatch(format!(
-                    "outputs that are read as `{text}`: not known to this version"
-                )));
-            }
+            _ => return Err(unknown(text)),
         };
         let mut readout = Self::new(reading, seed, chunk);
         readout.read_units(notes)?;
@@ -216,9 +226,12 @@ impl Readout {
         let output = snapshot.draw(draw, Tape::Off).network.forward(input, draw);
         match self.reading {
             Reading::Logits => softmax(output, 1),
-            Reading::Values | Reading::ValuesWithNoise { .. } | Reading::MeanAndLogVariance => {
-                output
-            }
+            Reading::Values
+            | Reading::ValuesWithNoise { .. }
+            | Reading::MeanAndLogVariance
+            | Reading::LogRate
+            | Reading::LogMeanAndLogDispersion
+            | Reading::Quantiles { .. } => output,
         }
     }
 

@@ -124,6 +124,14 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
         Ok(())
     }
 
+    /// Takes noise and calibration from another trainer, which has learned from fewer examples: so
+    /// those that it was calibrated on need not be lost to the training of this one.
+    pub fn calibrate_like(&mut self, other: &Self) {
+        self.readout.noise.clone_from(&other.readout.noise);
+        self.readout.calibration.clone_from(&other.readout.calibration);
+        self.readout.write(&mut self.state.notes);
+    }
+
     /// Makes predictions as the network does from now on.
     pub fn forget_calibration(&mut self) {
         self.readout.calibration = None;

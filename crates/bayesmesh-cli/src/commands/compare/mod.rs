@@ -12,15 +12,15 @@ use bayesmesh_files::create_folder;
 use serde_json::{Value, json};
 
 use super::read_recipe;
-use crate::args;
+use crate::args::{self, Divisions};
 use crate::exit::{Interrupted, Usage};
 use crate::job::Job;
 use crate::recipe::Recipe;
 use crate::run::{MetricsTable, RunFolder};
 use crate::say::{self, say};
 use crate::table_file;
-use crate::use_cases::Verb;
-use plan::{Plan, Variant};
+use crate::use_cases::{Splits, Verb};
+use plan::{Plan, Repeat, Variant};
 use summary::Summary;
 
 /// The file of a run that is finished, with what it came to.
@@ -33,26 +33,28 @@ pub struct VariantRun {
     pub metrics: MetricsTable,
 }
 
-/// Trains every variant with every seed, and writes what they came to beside them.
+/// Trains every variant with every seed and division, and writes what they came to beside them.
 pub fn compare(job: &Job, arguments: &args::Compare) -> Result<Value> {
-    let base = read_recipe(job, &arguments.recipe, &arguments.set)?.located();
-    let plan = Plan::new(&arguments.vary, base.train.seed, arguments.seeds)?;
+    let base = read_recipe(job, &arguments.recipe, &arguments.target, &arguments.set)?.located();
+    let splits = arguments.splits.map(|asked| splits(&base, asked)).transpose()?;
+    let seeds = arguments.seeds.unwrap_or(if splits.is_some() { 1 } else { 3 });
+    let plan = Plan::new(&base.name, &arguments.vary, base.train.seed, seeds, splits)?;
     let recipes = recipes(job, arguments, &plan)?;
     job.warn_of_crowding(job.mesh(&arguments.ranks, &base)?)?;
     let out = arguments
         .out
         .clone()
         .unwrap_or_else(|| Path::new("runs").join(format!("{}-compare", base.name)));
-    let runs = plan.variants.len() * plan.seeds.len();
+    let runs = plan.variants.len() * plan.repeats.len();
     let mut number = 0;
     let mut finished = Vec::new();
     for (variant, recipes) in plan.variants.iter().zip(&recipes) {
         let mut of_variant = Vec::new();
-        for (recipe, &seed) in recipes.iter().zip(&plan.seeds) {
+        for (recipe, repeat) in recipes.iter().zip(&plan.repeats) {
             number += 1;
-            say!("\n[{number}/{runs}] {}, seed {seed}", variant.name);
+            say!("\n[{number}/{runs}] {}, {}", variant.name, repeat.words());
             let mesh = job.mesh(&arguments.ranks, recipe)?;
-            let folder = out.join(variant.folder()).join(format!("seed-{seed}"));
+            let folder = out.join(variant.folder()).join(repeat.folder());
             once(job, recipe, mesh, &folder).map_err(|error| {
                 let unfinished = format!(
                     "the comparison in {} is not finished; the same command goes on",
@@ -85,7 +87,8 @@ pub fn compare(job: &Job, arguments: &args::Compare) -> Result<Value> {
     let result = json!({
         "recipe": base.name,
         "out": say::path(&out),
-        "seeds": plan.seeds,
+        "seeds": plan.seeds(),
+        "splits": plan.splits(),
         "variants": summary.json(),
         "report": say::path(&report),
     });
@@ -95,16 +98,40 @@ pub fn compare(job: &Job, arguments: &args::Compare) -> Result<Value> {
     Ok(result)
 }
 
-/// The recipe of each variant with each seed. All are read before anything is trained.
+/// The divisions that are asked for, of those that the data have.
+fn splits(recipe: &Recipe, asked: Divisions) -> Result<u64> {
+    let refuse = |words: String| Err(Usage(words).into());
+    match (recipe.use_case().splits(recipe)?, asked) {
+        (Splits::One, _) => refuse(
+            "--splits: these data are divided in one way only; vary other keys, or use --seeds"
+                .to_owned(),
+        ),
+        (_, Divisions::Number(0)) => refuse("--splits 0: use at least one division".to_owned()),
+        (Splits::Many(there), Divisions::All) => Ok(there),
+        (Splits::Many(there), Divisions::Number(asked)) if asked > there => {
+            refuse(format!("--splits {asked}: the data have {there} divisions"))
+        }
+        (Splits::Any, Divisions::All) => refuse(
+            "--splits: rows can be divided by chance as often as you like; say how often, for \
+             example `--splits 5`, or set data.folds"
+                .to_owned(),
+        ),
+        (_, Divisions::Number(asked)) => Ok(asked),
+    }
+}
+
+/// The recipe of each variant with each seed and division, complete. All are read before anything
+/// is trained.
 fn recipes(job: &Job, arguments: &args::Compare, plan: &Plan) -> Result<Vec<Vec<Recipe>>> {
-    let recipe = |variant: &Variant, seed: u64| -> Result<Recipe> {
+    let recipe = |variant: &Variant, repeat: &Repeat| -> Result<Recipe> {
         let mut set = arguments.set.clone();
         set.extend(variant.settings.iter().map(|(key, value)| format!("{key}={value}")));
-        set.push(format!("train.seed={seed}"));
-        Ok(read_recipe(job, &arguments.recipe, &set)?.located())
+        set.extend(repeat.settings());
+        let recipe = read_recipe(job, &arguments.recipe, &arguments.target, &set)?.located();
+        recipe.use_case().resolved(recipe)
     };
     let of_variant =
-        |variant: &Variant| plan.seeds.iter().map(|&seed| recipe(variant, seed)).collect();
+        |variant: &Variant| plan.repeats.iter().map(|repeat| recipe(variant, repeat)).collect();
     plan.variants.iter().map(of_variant).collect()
 }
 

@@ -12,8 +12,41 @@ const MOST_SEEDS: u64 = 10_000;
 pub struct Plan {
     /// Every combination of the values of the keys, the last key changing fastest.
     pub variants: Vec<Variant>,
-    /// The seeds that each is trained with.
-    pub seeds: Vec<u64>,
+    /// What each is trained with, again and again.
+    pub repeats: Vec<Repeat>,
+}
+
+/// One of the times that a variant is trained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Repeat {
+    /// The seed.
+    pub seed: u64,
+    /// The division of the data, where there are several.
+    pub split: Option<u64>,
+}
+
+impl Repeat {
+    /// For people.
+    pub fn words(&self) -> String {
+        match self.split {
+            Some(split) => format!("split {split}, seed {}", self.seed),
+            None => format!("seed {}", self.seed),
+        }
+    }
+
+    /// The name of its folder.
+    pub fn folder(&self) -> String {
+        match self.split {
+            Some(split) => format!("split-{split},seed-{}", self.seed),
+            None => format!("seed-{}", self.seed),
+        }
+    }
+
+    /// The keys that make it.
+    pub fn settings(&self) -> Vec<String> {
+        let split = self.split.map(|split| format!("data.split_index={split}"));
+        std::iter::once(format!("train.seed={}", self.seed)).chain(split).collect()
+    }
 }
 
 /// Keys and values, different from those of the other variants.
@@ -26,8 +59,15 @@ pub struct Variant {
 }
 
 impl Plan {
-    /// From texts such as `train.augment=per-draw,shared`, and `count` seeds from `seed` on.
-    pub fn new(vary: &[String], seed: u64, count: u64) -> Result<Self> {
+    /// From texts such as `train.augment=per-draw,shared`, `count` seeds from `seed` on, and so
+    /// many divisions of the data. Without texts there is one variant, called `name`.
+    pub fn new(
+        name: &str,
+        vary: &[String],
+        seed: u64,
+        count: u64,
+        splits: Option<u64>,
+    ) -> Result<Self> {
         if count == 0 {
             return Err(Usage("--seeds 0: a comparison needs at least one seed".into()).into());
         }
@@ -43,6 +83,10 @@ impl Plan {
             let message = "train.seed is not a variant; use --seeds N for several seeds";
             return Err(Usage(message.to_owned()).into());
         }
+        if splits.is_some() && keys.iter().any(|(key, _)| key == "data.split_index") {
+            let message = "data.split_index is not a variant; --splits goes through them";
+            return Err(Usage(message.to_owned()).into());
+        }
         let mut combinations: Vec<Vec<(String, String)>> = vec![Vec::new()];
         for (key, values) in &keys {
             combinations = combinations
@@ -56,13 +100,46 @@ impl Plan {
                 })
                 .collect();
         }
-        let variants: Vec<Variant> = combinations.into_iter().map(Variant::new).collect();
+        let mut variants: Vec<Variant> = combinations.into_iter().map(Variant::new).collect();
+        if let ([only], true) = (variants.as_mut_slice(), keys.is_empty()) {
+            name.clone_into(&mut only.name);
+        }
         for (index, variant) in variants.iter().enumerate() {
             if variants[..index].iter().any(|other| other.folder() == variant.folder()) {
                 return Err(Usage(format!("the variant {} is there twice", variant.name)).into());
             }
         }
-        Ok(Self { variants, seeds: (seed..seed.saturating_add(count)).collect() })
+        let splits: Vec<Option<u64>> = match splits {
+            Some(splits) => (0..splits).map(Some).collect(),
+            None => vec![None],
+        };
+        let seeds = seed..seed.saturating_add(count);
+        let repeats =
+            splits.iter().flat_map(|&split| seeds.clone().map(move |seed| Repeat { seed, split }));
+        Ok(Self { variants, repeats: repeats.collect() })
+    }
+
+    /// The seeds that each is trained with.
+    pub fn seeds(&self) -> Vec<u64> {
+        let first = self.repeats.first().and_then(|repeat| repeat.split);
+        let of_first = self.repeats.iter().filter(|repeat| repeat.split == first);
+        of_first.map(|repeat| repeat.seed).collect()
+    }
+
+    /// The divisions of the data; none where they are not varied.
+    pub fn splits(&self) -> Vec<u64> {
+        let mut splits: Vec<u64> = self.repeats.iter().filter_map(|repeat| repeat.split).collect();
+        splits.dedup();
+        splits
+    }
+
+    /// What is repeated, in a word: "seeds".
+    pub fn repeated(&self) -> &'static str {
+        match (self.splits().is_empty(), self.seeds().len()) {
+            (true, _) => "seeds",
+            (false, 1) => "splits",
+            (false, _) => "splits and seeds",
+        }
     }
 }
 
@@ -81,7 +158,10 @@ impl Variant {
             let value: String = value.chars().map(|c| if usable(c) { c } else { '_' }).collect();
             format!("{key}={value}")
         };
-        self.settings.iter().map(part).collect::<Vec<_>>().join(",")
+        match self.settings.is_empty() {
+            true => "runs".to_owned(),
+            false => self.settings.iter().map(part).collect::<Vec<_>>().join(","),
+        }
     }
 }
 
@@ -126,7 +206,7 @@ mod tests {
 
     fn plan(vary: &[&str]) -> Result<Plan> {
         let vary: Vec<String> = vary.iter().map(|&text| text.to_owned()).collect();
-        Plan::new(&vary, 7, 2)
+        Plan::new("recipe", &vary, 7, 2, None)
     }
 
     #[test]
@@ -143,7 +223,18 @@ mod tests {
             ]
         );
         assert_eq!(plan.variants[0].folder(), "augment=per-draw,hidden=_8_8_");
-        assert_eq!(plan.seeds, [7, 8]);
+        assert_eq!((plan.seeds(), plan.splits()), (vec![7, 8], vec![]));
+    }
+
+    #[test]
+    fn divisions_are_repeats() {
+        let plan = Plan::new("recipe", &[], 0, 1, Some(3)).unwrap();
+        assert_eq!((plan.variants.len(), plan.variants[0].name.as_str()), (1, "recipe"));
+        assert_eq!((plan.seeds(), plan.splits()), (vec![0], vec![0, 1, 2]));
+        assert_eq!(plan.repeats[2].folder(), "split-2,seed-0");
+        assert_eq!(plan.repeats[2].settings(), ["train.seed=0", "data.split_index=2"]);
+        let vary = ["data.split_index=1,2".to_owned()];
+        assert!(Plan::new("recipe", &vary, 0, 1, Some(3)).is_err());
     }
 
     #[test]
@@ -159,6 +250,6 @@ mod tests {
         }
         assert!(plan(&["train.seed=1,2"]).unwrap_err().to_string().contains("--seeds"));
         assert!(plan(&["train.heat=1,1"]).unwrap_err().to_string().contains("twice"));
-        assert!(Plan::new(&[], 0, 0).is_err());
+        assert!(Plan::new("recipe", &[], 0, 0, None).is_err());
     }
 }

@@ -19,29 +19,41 @@ pub fn report(
     summary: &Summary,
     main: &[&str],
 ) -> Report {
-    let seeds: Vec<String> = plan.seeds.iter().map(u64::to_string).collect();
-    let mut training = Section::new("Training")
-        .text("Mean over the seeds; the band is one standard deviation to each side.");
+    let seeds: Vec<String> = plan.seeds().iter().map(u64::to_string).collect();
+    let mut training = Section::new("Training").text(format!(
+        "Mean over the {}; the band is one standard deviation to each side.",
+        plan.repeated()
+    ));
     for column in columns(finished) {
         training = training.with(Block::Plot(curve(plan, finished, &column)));
     }
     let all = summary.score_names();
     let others: Vec<&str> = all.iter().copied().filter(|name| !main.contains(name)).collect();
     let known: Vec<&str> = main.iter().copied().filter(|name| all.contains(name)).collect();
-    let scores = Section::new("Scores on the test data")
-        .with(Block::Table(means(plan, summary, &known)))
-        .with(Block::Table(differences(plan, summary, &known)));
+    let scores =
+        Section::new("Scores on the test data").with(Block::Table(means(plan, summary, &known)));
+    let scores = match plan.variants.len() {
+        1 => scores,
+        _ => scores.with(Block::Table(differences(plan, summary, &known))),
+    };
     let details =
         Section::new("All other scores").with(Block::Table(transposed(plan, summary, &others)));
     Report {
         title: format!("{}: a comparison", recipe.name),
         lead: format!(
-            "{} variants, each trained with {}. Runs with the same seed begin with the same \
-             weights and see the same examples in the same order.",
-            plan.variants.len(),
+            "{}, each trained with {}{}. Runs with the same seed begin with the same weights and \
+             see the same examples in the same order.",
+            match plan.variants.len() {
+                1 => "1 variant".to_owned(),
+                variants => format!("{variants} variants"),
+            },
             match seeds.as_slice() {
                 [seed] => format!("the seed {seed}"),
                 seeds => format!("the seeds {}", seeds.join(", ")),
+            },
+            match plan.splits().len() {
+                0 => String::new(),
+                splits => format!(" on {splits} divisions of the data"),
             }
         ),
         headline: Vec::new(),
@@ -99,12 +111,12 @@ fn header(first: &str, scores: &[&str]) -> Vec<String> {
 
 fn means(plan: &Plan, summary: &Summary, scores: &[&str]) -> Table {
     let row = |variant: usize| {
-        let cell = |score: &&str| shown(summary.spread(variant, score));
+        let cell = |score: &&str| shown(summary, summary.spread(variant, score));
         let name = Cell::from(plan.variants[variant].name.as_str());
         std::iter::once(name).chain(scores.iter().map(cell)).collect()
     };
     Table {
-        caption: "Mean and standard deviation over the seeds.".into(),
+        caption: format!("Mean and {} over the {}.", summary.of(), plan.repeated()),
         header: header("Variant", scores),
         rows: (0..plan.variants.len()).map(row).collect(),
         highlight: None,
@@ -113,15 +125,17 @@ fn means(plan: &Plan, summary: &Summary, scores: &[&str]) -> Table {
 
 fn differences(plan: &Plan, summary: &Summary, scores: &[&str]) -> Table {
     let row = |variant: usize| {
-        let cell = |score: &&str| shown(summary.difference(variant, score));
+        let cell = |score: &&str| shown(summary, summary.difference(variant, score));
         let name = Cell::from(plan.variants[variant].name.as_str());
         std::iter::once(name).chain(scores.iter().map(cell)).collect()
     };
     Table {
         caption: format!(
-            "How much higher than with {}: mean and standard deviation of the differences between \
-             runs with the same seed.",
-            plan.variants[0].name
+            "How much higher than with {}: mean and {} of the differences between runs with the \
+             same {}.",
+            plan.variants[0].name,
+            summary.of(),
+            if plan.splits().is_empty() { "seed" } else { "division and seed" }
         ),
         header: header("Variant", scores),
         rows: (1..plan.variants.len()).map(row).collect(),
@@ -132,18 +146,19 @@ fn differences(plan: &Plan, summary: &Summary, scores: &[&str]) -> Table {
 /// Many scores: one row each.
 fn transposed(plan: &Plan, summary: &Summary, scores: &[&str]) -> Table {
     let row = |score: &&str| {
-        let cells = (0..plan.variants.len()).map(|variant| shown(summary.spread(variant, score)));
+        let cells =
+            (0..plan.variants.len()).map(|variant| shown(summary, summary.spread(variant, score)));
         std::iter::once(Cell::from(score.replace('_', " "))).chain(cells).collect()
     };
     let names = plan.variants.iter().map(|variant| variant.name.clone());
     Table {
-        caption: "Mean and standard deviation over the seeds.".into(),
+        caption: format!("Mean and {} over the {}.", summary.of(), plan.repeated()),
         header: std::iter::once("Score".to_owned()).chain(names).collect(),
         rows: scores.iter().map(row).collect(),
         highlight: None,
     }
 }
 
-fn shown(spread: Option<Spread>) -> Cell {
-    Cell::from(spread.map_or_else(|| "–".to_owned(), |spread| spread.shown()))
+fn shown(summary: &Summary, spread: Option<Spread>) -> Cell {
+    Cell::from(spread.map_or_else(|| "–".to_owned(), |spread| summary.shown(spread)))
 }

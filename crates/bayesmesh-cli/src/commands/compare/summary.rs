@@ -14,6 +14,9 @@ pub struct Summary {
     names: Vec<String>,
     /// For each variant, the scores of its seeds by name.
     scores: Vec<BTreeMap<String, Vec<f64>>>,
+    /// Whether the mean over the runs is what counts, as it is over divisions of the data: then its
+    /// standard error is shown, and otherwise the deviation of single runs.
+    of_means: bool,
 }
 
 /// Mean and deviation of some numbers.
@@ -32,6 +35,11 @@ impl Spread {
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
         let std = if values.len() < 2 { f64::NAN } else { (squares / (n - 1.0)).sqrt() };
         Self { mean, std, count: values.len() }
+    }
+
+    /// The standard error of the mean.
+    pub fn error(&self) -> f64 {
+        self.std / (self.count as f64).sqrt()
     }
 
     /// "12.3 ± 0.4", with digits that suit the deviation.
@@ -74,6 +82,20 @@ impl Summary {
         Self {
             names: plan.variants.iter().map(|variant| variant.name.clone()).collect(),
             scores: scores.collect(),
+            of_means: !plan.splits().is_empty(),
+        }
+    }
+
+    /// What follows the `±`, in words.
+    pub fn of(&self) -> &'static str {
+        if self.of_means { "standard error" } else { "standard deviation" }
+    }
+
+    /// A spread with what is shown of it.
+    pub fn shown(&self, spread: Spread) -> String {
+        match self.of_means {
+            true => Spread { std: spread.error(), ..spread }.shown(),
+            false => spread.shown(),
         }
     }
 
@@ -96,7 +118,8 @@ impl Summary {
 
     /// One row a variant and score.
     pub fn csv(&self) -> String {
-        let mut text = "variant,score,mean,std,runs,difference_to_first,its_std\n".to_owned();
+        let mut text =
+            "variant,score,mean,std,standard_error,runs,difference_to_first,its_std\n".to_owned();
         for (variant, name) in self.names.iter().enumerate() {
             for score in self.score_names() {
                 let (Some(own), Some(difference)) =
@@ -107,8 +130,13 @@ impl Summary {
                 // Values may have commas; quotes double.
                 let name = name.replace('"', "\"\"");
                 text += &format!(
-                    "\"{name}\",{score},{},{},{},{},{}\n",
-                    own.mean, own.std, own.count, difference.mean, difference.std
+                    "\"{name}\",{score},{},{},{},{},{},{}\n",
+                    own.mean,
+                    own.std,
+                    own.error(),
+                    own.count,
+                    difference.mean,
+                    difference.std
                 );
             }
         }
@@ -121,8 +149,13 @@ impl Summary {
             let scores: Map<String, Value> = self.scores[index]
                 .iter()
                 .map(|(score, values)| {
-                    let Spread { mean, std, .. } = Spread::of(values);
-                    (score.clone(), json!({ "mean": mean, "std": std, "values": values }))
+                    let spread = Spread::of(values);
+                    let Spread { mean, std, .. } = spread;
+                    let error = spread.error();
+                    let numbers = json!({
+                        "mean": mean, "std": std, "standard_error": error, "values": values,
+                    });
+                    (score.clone(), numbers)
                 })
                 .collect();
             json!({ "variant": name, "test": scores })
@@ -140,7 +173,8 @@ impl Summary {
             .enumerate()
             .map(|(variant, name)| {
                 let cells = known.iter().map(|score| {
-                    self.spread(variant, score).map_or_else(String::new, |spread| spread.shown())
+                    let spread = self.spread(variant, score);
+                    spread.map_or_else(String::new, |spread| self.shown(spread))
                 });
                 std::iter::once(name.clone()).chain(cells).collect()
             })

@@ -56,8 +56,8 @@ fn load_mlp_is_the_paper() {
         stride = 1
         split = [0.6, 0.1, 0.3] },
     );
-    let (inputs, outputs, activation) = (0, 0, Activation::Relu);
-    let expected = MlpConfig { inputs, hidden: vec![128, 128], outputs, activation, dropout: 0.1 };
+    let expected = MlpConfig { dropout: 0.1, ..MlpConfig::new(0, vec![128, 128], 0) };
+    assert_eq!(expected.activation, Activation::Relu);
     assert_eq!(section::<MlpConfig>(&recipe, "model"), expected);
     assert_eq!(recipe.posterior().unwrap(), PosteriorConfig::McDropout);
     assert_eq!(recipe.kind("loss"), "squared-error-of-mean");
@@ -150,6 +150,7 @@ fn a_wrong_name_is_refused() {
         builtin_text("load-mpl").unwrap_err().to_string(),
         "there is no built-in recipe `load-mpl`; there are `demo`, `load-mlp`, \
          `load-mlp-gaussian`, `load-mlp-vi`, `images-demo`, `cifar10-vit`, `cifar10-vit-quick`, \
-         `cifar10-vit-reference`, `era5-demo`, `era5-swin`, `gfs-wind`; did you mean `load-mlp`?"
+         `cifar10-vit-reference`, `era5-demo`, `era5-swin`, `gfs-wind`, `uci-dropout`, \
+         `uci-best`; did you mean `load-mlp`?"
     );
 }

@@ -25,6 +25,7 @@ use crate::recipe::Recipe;
 use crate::say;
 use crate::use_cases::{InputOf, Reported, Trained, UseCase};
 
+pub use predict::RawRows;
 pub use predictions::{CHUNK, Predictions};
 pub use report::{confusion, entropies, headline, reliability, scores, sets, training};
 
@@ -215,7 +216,7 @@ impl Task for Classification {
         examples: &U::Data,
         arguments: &args::Predict,
     ) -> Result<Value> {
-        predict::predict(self, run, examples, arguments)
+        predict::predict(self, run, examples, arguments, None)
     }
 }
 

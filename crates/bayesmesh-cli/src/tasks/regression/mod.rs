@@ -51,6 +51,20 @@ pub struct Regression {
     pub scale: f64,
     /// What is then added to them.
     pub shift: f64,
+    /// Where the outputs are several things, each in a unit of its own: what they are. Scores over
+    /// all of them are then those of the network's numbers.
+    pub targets: Vec<OutputTarget>,
+}
+
+/// One of several things that are predicted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OutputTarget {
+    /// What it is called.
+    pub name: String,
+    /// What the network's numbers are multiplied by.
+    pub scale: f64,
+    /// What is then added to them.
+    pub shift: f64,
 }
 
 /// What a regression came to on the test data.
@@ -102,17 +116,14 @@ pub struct Strata {
 impl Regression {
     /// Pure numbers, as the network gives them.
     pub fn plain() -> Self {
-        Self { unit: String::new(), decimals: 4, scale: 1.0, shift: 0.0 }
+        Self { unit: String::new(), decimals: 4, scale: 1.0, shift: 0.0, targets: Vec::new() }
     }
 
     /// What the names of scores in the unit end with: `_mw`.
     pub fn suffix(&self) -> String {
         match self.unit.as_str() {
             "" => String::new(),
-            unit => {
-                let plain = |c: char| if c.is_alphanumeric() { c } else { '_' };
-                format!("_{}", unit.to_lowercase().chars().map(plain).collect::<String>())
-            }
+            unit => format!("_{}", plain(&unit.to_lowercase())),
         }
     }
 
@@ -124,20 +135,31 @@ impl Regression {
         }
     }
 
-    /// A number of the network in the unit.
-    pub fn value(&self, number: f32) -> f64 {
-        f64::from(number) * self.scale + self.shift
+    /// A number of the network for an output, in its unit.
+    pub fn value(&self, output: usize, number: f32) -> f64 {
+        let shift = self.targets.get(output).map_or(self.shift, |target| target.shift);
+        self.spread(output, number) + shift
     }
 
-    /// A difference of numbers of the network in the unit.
-    pub fn spread(&self, number: f32) -> f64 {
-        f64::from(number) * self.scale
+    /// A difference of numbers of the network for an output, in its unit.
+    pub fn spread(&self, output: usize, number: f32) -> f64 {
+        f64::from(number) * self.scale_of(output)
+    }
+
+    /// What the network's numbers for an output are multiplied by.
+    fn scale_of(&self, output: usize) -> f64 {
+        self.targets.get(output).map_or(self.scale, |target| target.scale)
     }
 
     /// A number in the unit, with the digits that a reader wants.
     pub fn shown(&self, number: f64) -> String {
         format_number(number, self.decimals)
     }
+}
+
+/// A name as scores have it: letters, digits and `_`.
+fn plain(name: &str) -> String {
+    name.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect()
 }
 
 impl Task for Regression {
@@ -158,12 +180,15 @@ impl Task for Regression {
             unit: self.scale,
         };
         match loss.reading() {
-            Reading::MeanAndLogVariance | Reading::ValuesWithNoise { .. } => {
+            Reading::MeanAndLogVariance
+            | Reading::ValuesWithNoise { .. }
+            | Reading::LogRate
+            | Reading::LogMeanAndLogDispersion => {
                 let nll = ValidationColumn { name: "nll".to_owned(), score: "nll", unit: 1.0 };
                 Validation { columns: vec![with_unit("rmse"), nll], judge: "nll" }
             }
             // Without noise there is no density.
-            Reading::Values | Reading::Logits => {
+            Reading::Values | Reading::Quantiles { .. } | Reading::Logits => {
                 let columns = vec![with_unit("rmse"), with_unit("crps")];
                 Validation { columns, judge: "rmse" }
             }
@@ -202,9 +227,16 @@ impl Task for Regression {
         scores.extend(joint.scores(&cells, &self.suffix(), self.scale));
         let found = evaluation.regression().expect("a regression has values");
         let before = raw.regression().expect("a regression has values");
-        let by_output = found.by_output.iter();
-        let by_output: Vec<(f64, f64)> =
-            by_output.map(|row| (self.scale * row.rmse, self.scale * row.mean_std)).collect();
+        let by_output = found.by_output.iter().enumerate().map(|(output, row)| {
+            let scale = self.scale_of(output);
+            (scale * row.rmse, scale * row.mean_std)
+        });
+        let by_output: Vec<(f64, f64)> = by_output.collect();
+        for (target, (rmse, std)) in self.targets.iter().zip(&by_output) {
+            let name = plain(&target.name);
+            scores.push(Score::new(format!("{name}/rmse"), *rmse));
+            scores.push(Score::new(format!("{name}/mean_std"), *std));
+        }
         let points = |rows: &[CoverageRow]| {
             rows.iter().map(|row| (row.nominal, row.observed)).collect::<Vec<_>>()
         };
@@ -218,7 +250,10 @@ impl Task for Regression {
             pit_raw: evaluation.raw().map(|_| before.pit.clone()),
             noise: match trainer.noise() {
                 [] => vec![0.0; by_output.len()],
-                noise => noise.iter().map(|std| self.scale * std).collect(),
+                noise => {
+                    let scaled = |(output, std): (usize, &f64)| self.scale_of(output) * std;
+                    noise.iter().enumerate().map(scaled).collect()
+                }
             },
             by_output,
             coverage_by_output: Strata {

@@ -53,8 +53,13 @@ impl Columns {
 
     /// The numbers of a prediction in the unit: `[rows, outputs, columns]`.
     pub fn of(&self, task: &Regression, prediction: &Predictive) -> Result<Vec<f32>> {
-        let value = |numbers: &[f32]| numbers.iter().map(|&z| task.value(z) as f32).collect();
-        let spread = |numbers: &[f32]| numbers.iter().map(|&z| task.spread(z) as f32).collect();
+        let outputs = prediction.outputs();
+        let each = |numbers: &[f32], of: fn(&Regression, usize, f32) -> f64| {
+            let cells = numbers.iter().enumerate();
+            cells.map(|(cell, &z)| of(task, cell % outputs, z) as f32).collect()
+        };
+        let value = |numbers: &[f32]| -> Vec<f32> { each(numbers, Regression::value) };
+        let spread = |numbers: &[f32]| -> Vec<f32> { each(numbers, Regression::spread) };
         let [std, epistemic, aleatoric] = prediction.stds();
         let mut columns: Vec<Vec<f32>> = vec![value(&prediction.mean()), spread(&std)];
         columns.extend(prediction.quantiles(&self.levels)?.iter().map(|q| value(q)));
@@ -79,7 +84,8 @@ pub fn paths(
     first_row: usize,
 ) -> Result<Vec<f32>> {
     let paths = prediction.paths(count, seed, first_row)?;
-    let values: Vec<f32> = paths.iter().map(|&z| task.value(z) as f32).collect();
+    let (cells, outputs) = (paths.iter().enumerate(), prediction.outputs());
+    let values: Vec<f32> = cells.map(|(cell, &z)| task.value(cell % outputs, z) as f32).collect();
     table_file::refuse_not_finite(&values)?;
     Ok(values)
 }

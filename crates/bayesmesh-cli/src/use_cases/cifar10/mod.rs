@@ -47,7 +47,7 @@ impl UseCase for Cifar10 {
     }
 
     fn shape(_: &Cifar10Settings) -> Shape {
-        Shape { inputs: vec![CHANNELS, SIDE, SIDE], outputs: CLASSES.len() }
+        Shape::new(vec![CHANNELS, SIDE, SIDE], CLASSES.len())
     }
 
     fn evaluate_keys() -> Vec<Key> {

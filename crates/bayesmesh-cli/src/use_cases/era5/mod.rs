@@ -51,7 +51,7 @@ impl UseCase for Era5 {
         let usual = if fields.climatology { 2 } else { 0 };
         let channels = variables * (fields.history + usual) + masks + FEATURES;
         let [rows, columns] = [fields.latitudes, fields.longitudes];
-        Shape { inputs: vec![channels, rows, columns], outputs: variables * rows * columns }
+        Shape::new(vec![channels, rows, columns], variables * rows * columns)
     }
 
     fn evaluate_keys() -> Vec<Key> {

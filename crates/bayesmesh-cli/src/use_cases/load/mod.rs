@@ -46,7 +46,7 @@ impl UseCase for Load {
 
     fn shape(settings: &LoadSettings) -> Shape {
         let windows = settings.windows();
-        Shape { inputs: vec![windows.inputs], outputs: windows.outputs }
+        Shape::new(vec![windows.inputs], windows.outputs)
     }
 
     fn conflicts(settings: &LoadSettings) -> Vec<Conflict> {
@@ -59,7 +59,7 @@ impl UseCase for Load {
 
     fn task(&self) -> Regression {
         let (scale, shift) = (self.normaliser.std, self.normaliser.mean);
-        Regression { unit: "MW".to_owned(), decimals: 0, scale, shift }
+        Regression { unit: "MW".to_owned(), decimals: 0, scale, shift, ..Regression::plain() }
     }
 
     fn train(&self) -> &LoadWindows {
