@@ -28,7 +28,7 @@ pub struct Arguments {
 pub enum Command {
     /// Train on a built-in series and write a report: the whole program in a minute
     Demo(Demo),
-    /// Train what a recipe says
+    /// Train what a recipe says, or on a folder of images without one
     Train(Train),
     /// Score a trained run on its test data and write its report anew
     Evaluate(Evaluate),
@@ -82,8 +82,9 @@ pub struct Demo {
 
 #[derive(Debug, Args)]
 pub struct Train {
-    /// The recipe file, or the name of a built-in one
-    #[arg(value_name = "RECIPE.toml")]
+    /// The recipe file, or the name of a built-in one; or a folder with a folder of images for each
+    /// class, for which a recipe is chosen and written down
+    #[arg(value_name = "RECIPE.toml|FOLDER")]
     pub recipe: PathBuf,
     #[command(flatten)]
     pub ranks: Ranks,
@@ -139,8 +140,8 @@ pub struct Predict {
     /// The folder of a run
     pub run: PathBuf,
     /// For a forecast, a series in any format that `bayesmesh data check load` reads; for images, a
-    /// folder of CIFAR-10 whose test images are classified; for weather, a store [default: that of
-    /// the recipe]
+    /// folder of them, or one of CIFAR-10 whose test images are classified; for weather, a store
+    /// [default: that of the recipe, of images the test part]
     pub input: Option<PathBuf>,
     /// Where to write: a .csv, .npy or .parquet file; for weather, a .zarr store or .npy
     #[arg(long, value_name = "FILE")]

@@ -11,6 +11,7 @@ mod memory;
 mod record;
 mod train;
 mod trained_run;
+mod without_recipe;
 
 use std::path::{Path, PathBuf};
 
@@ -161,9 +162,13 @@ fn show_recipe(name: Option<&str>) -> Result<Value> {
     }
 }
 
-/// A recipe file, or a built-in recipe where there is no such file.
+/// A recipe file, or a built-in recipe where there is no such file; for data, the recipe that suits
+/// them.
 fn read_recipe(job: &Job, path: &Path, set: &[String]) -> Result<Recipe> {
     let name = path.to_str().unwrap_or_default();
+    if let Some((name, text)) = without_recipe::chosen(path)? {
+        return Ok(Recipe::parse(job.catalogue(), &text, &name, set)?);
+    }
     if path.exists() {
         return Ok(Recipe::load(job.catalogue(), path, set)?);
     }

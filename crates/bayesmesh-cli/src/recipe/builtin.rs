@@ -22,6 +22,7 @@ pub(super) const BUILTIN: &[(&str, &str)] = builtin![
     "era5-demo",
     "era5-swin",
     "gfs-wind",
+    "images-folder",
 ];
 
 /// The names of the recipes that come with the program.

@@ -214,6 +214,15 @@ impl Recipe {
         self
     }
 
+    /// The same with keys of `[data]` that follow from the data.
+    #[must_use]
+    pub(crate) fn with_data(mut self, keys: toml::Table) -> Self {
+        if let Some(toml::Value::Table(data)) = self.table.get_mut(DATA) {
+            data.extend(keys);
+        }
+        self
+    }
+
     /// The resolved form: a recipe with every key and its value, which reads back as this one.
     pub fn to_toml(&self) -> String {
         write::document(self.catalogue.schema(), &self.table)

@@ -62,6 +62,8 @@ pub trait Entry: Sync {
     fn least_draws(&self, recipe: &Recipe) -> Result<usize>;
     /// `bayesmesh data …`.
     fn data_commands(&self) -> Vec<DataCommand>;
+    /// A recipe with what follows from its data.
+    fn resolved(&self, recipe: Recipe) -> Result<Recipe>;
 
     /// Does something with the network of a recipe.
     fn run(&self, job: &Job, recipe: Recipe, verb: Verb<'_>) -> Result<Value> {
@@ -125,5 +127,10 @@ impl<U: UseCase> Entry for Registered<U> {
 
     fn data_commands(&self) -> Vec<DataCommand> {
         U::data_commands()
+    }
+
+    fn resolved(&self, recipe: Recipe) -> Result<Recipe> {
+        let keys = U::resolve(&recipe.section("data")?, &recipe)?;
+        Ok(recipe.with_data(keys))
     }
 }

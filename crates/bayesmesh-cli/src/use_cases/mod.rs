@@ -9,10 +9,13 @@ mod cifar10;
 mod data_command;
 mod entry;
 mod era5;
+mod images;
 mod load;
+mod picture;
 
 pub use data_command::{DataCommand, DataVerb};
 pub use entry::{Entry, Verb, entry};
+pub(crate) use images::default_recipe as recipe_for_images;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -35,8 +38,12 @@ use crate::run::MetricsTable;
 use crate::tasks::{AssessmentOf, TargetOf, Task};
 
 /// The use cases of the program.
-pub const BUILTIN: &[&dyn Entry] =
-    &[entry::<load::Load>(), entry::<cifar10::Cifar10>(), entry::<era5::Era5>()];
+pub const BUILTIN: &[&dyn Entry] = &[
+    entry::<load::Load>(),
+    entry::<cifar10::Cifar10>(),
+    entry::<era5::Era5>(),
+    entry::<images::Images>(),
+];
 
 /// What networks of a use case take.
 pub type InputOf<U> = <<U as UseCase>::Data as Dataset>::Input;
@@ -82,6 +89,14 @@ pub trait UseCase: Sized + 'static {
     /// The shape of an example. It follows from the recipe alone, because weights can be exported
     /// where the data are not.
     fn shape(settings: &Self::Settings) -> Shape;
+
+    /// Keys of `[data]` that follow from the data, with their values. They are found before a
+    /// training and written into its recipe, so that everything else, a shape first of all, follows
+    /// from that.
+    fn resolve(settings: &Self::Settings, recipe: &Recipe) -> Result<toml::Table> {
+        let _ = (settings, recipe);
+        Ok(toml::Table::new())
+    }
 
     /// Keys of `[evaluate]` that only this use case has.
     fn evaluate_keys() -> Vec<Key> {

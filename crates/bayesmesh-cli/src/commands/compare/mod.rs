@@ -101,7 +101,8 @@ fn recipes(job: &Job, arguments: &args::Compare, plan: &Plan) -> Result<Vec<Vec<
         let mut set = arguments.set.clone();
         set.extend(variant.settings.iter().map(|(key, value)| format!("{key}={value}")));
         set.push(format!("train.seed={seed}"));
-        Ok(read_recipe(job, &arguments.recipe, &set)?.located())
+        let recipe = read_recipe(job, &arguments.recipe, &set)?.located();
+        recipe.use_case().resolved(recipe)
     };
     let of_variant =
         |variant: &Variant| plan.seeds.iter().map(|&seed| recipe(variant, seed)).collect();

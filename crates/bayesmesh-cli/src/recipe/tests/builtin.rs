@@ -150,6 +150,6 @@ fn a_wrong_name_is_refused() {
         builtin_text("load-mpl").unwrap_err().to_string(),
         "there is no built-in recipe `load-mpl`; there are `demo`, `load-mlp`, \
          `load-mlp-gaussian`, `load-mlp-vi`, `images-demo`, `cifar10-vit`, `cifar10-vit-quick`, \
-         `cifar10-vit-reference`, `era5-demo`, `era5-swin`, `gfs-wind`; did you mean `load-mlp`?"
+         `cifar10-vit-reference`, `era5-demo`, `era5-swin`, `gfs-wind`, `images-folder`; did you mean `load-mlp`?"
     );
 }

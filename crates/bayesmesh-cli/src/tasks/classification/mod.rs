@@ -1,5 +1,6 @@
 //! Classes: how often they are right, and whether the network knows.
 
+mod galleries;
 mod predict;
 mod predictions;
 mod report;
@@ -25,6 +26,8 @@ use crate::recipe::Recipe;
 use crate::say;
 use crate::use_cases::{InputOf, Reported, Trained, UseCase};
 
+pub use galleries::{certain_mistakes, percent, uncertain};
+pub use predict::RawRows;
 pub use predictions::{CHUNK, Predictions};
 pub use report::{confusion, entropies, headline, reliability, scores, sets, training};
 
@@ -215,7 +218,7 @@ impl Task for Classification {
         examples: &U::Data,
         arguments: &args::Predict,
     ) -> Result<Value> {
-        predict::predict(self, run, examples, arguments)
+        predict::predict(self, run, examples, arguments, None)
     }
 }
 

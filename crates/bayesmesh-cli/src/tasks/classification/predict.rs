@@ -18,12 +18,22 @@ use crate::use_cases::{InputOf, UseCase};
 /// How sets of classes are made, and at what level.
 type Sets = (ClassCalibration, f64);
 
+/// What is known of rows that a user brings.
+#[derive(Clone, Debug, Default)]
+pub struct RawRows {
+    /// Whether their classes are known.
+    pub labelled: bool,
+    /// What each is called, and what such a name is: `file`.
+    pub names: Option<(&'static str, Vec<String>)>,
+}
+
 /// Classifies examples with a trained run.
 pub(super) fn predict<U, N>(
     task: &Classification,
     run: &TrainedRun<'_, U, N>,
     examples: &U::Data,
     arguments: &args::Predict,
+    raw: Option<&RawRows>,
 ) -> Result<Value>
 where
     U: UseCase<Task = Classification>,
@@ -45,21 +55,51 @@ where
     let predictions =
         Predictions::of::<U, N>(&run.trainer, examples, task.classes.len(), draws)?.first(rows);
     table_file::refuse_not_finite(predictions.probabilities())?;
+    let labelled = raw.is_none_or(|raw| raw.labelled);
+    let names = raw.and_then(|raw| raw.names.as_ref());
     let bytes = match format {
         TableFile::Npy => task.numbers(&predictions, U::EXAMPLE, sets.as_ref()),
-        text => task.table(&predictions, U::EXAMPLE, sets.as_ref()).bytes(text, 6)?,
+        text => {
+            let table = task.table(&predictions, U::EXAMPLE, sets.as_ref(), labelled);
+            let table = match names {
+                Some((name, names)) => {
+                    table.ending_with((*name).to_owned(), Column::Text(names[..rows].to_vec()))
+                }
+                None => table,
+            };
+            table.bytes(text, 6)?
+        }
     };
     if run.job.leads() {
         table_file::write(out, &bytes)?;
     }
     say!("{rows} {}: {}", U::EXAMPLES, out.display());
-    let columns = task.columns(U::EXAMPLE, sets.as_ref());
+    let mut columns = task.columns(U::EXAMPLE, sets.as_ref());
+    if format != TableFile::Npy {
+        columns.retain(|column| labelled || column != "label");
+        columns.extend(names.map(|(name, _)| (*name).to_owned()));
+    }
     let mut result = json!({ "out": say::path(out), "draws": draws, "columns": columns });
     result[U::EXAMPLES] = json!(rows);
     Ok(result)
 }
 
 impl Classification {
+    /// Classifies rows that a user brings.
+    pub fn predict_rows<U, N>(
+        &self,
+        run: &TrainedRun<'_, U, N>,
+        examples: &U::Data,
+        arguments: &args::Predict,
+        raw: &RawRows,
+    ) -> Result<Value>
+    where
+        U: UseCase<Task = Self>,
+        N: Network<Input = InputOf<U>> + 'static,
+    {
+        predict(self, run, examples, arguments, Some(raw))
+    }
+
     /// Refuses arguments that are not for classes; what kind of file is written.
     pub fn check_arguments(&self, arguments: &args::Predict) -> Result<TableFile> {
         let values = !arguments.quantiles.is_empty() || arguments.paths.is_some();
@@ -99,15 +139,22 @@ impl Classification {
     }
 
     /// One line an example, classes by name; those of a set are separated by bars.
-    fn table(&self, predictions: &Predictions, name: &str, sets: Option<&Sets>) -> Table {
+    fn table(
+        &self,
+        predictions: &Predictions,
+        name: &str,
+        sets: Option<&Sets>,
+        labelled: bool,
+    ) -> Table {
         let examples = 0..predictions.len();
         let class = |class: usize| self.classes[class].clone();
         let tops = examples.clone().map(|example| class(predictions.top(example).0));
-        let leading = vec![
+        let mut leading = vec![
             (name, Column::Integer(examples.clone().map(|example| example as i64).collect())),
             ("label", Column::Text(predictions.labels.iter().map(|&label| class(label)).collect())),
             ("predicted", Column::Text(tops.collect())),
         ];
+        leading.retain(|(name, _)| labelled || *name != "label");
         let values = Self::values(predictions);
         let table = Table::new(leading, self.numbers_of(), values, Vec::new());
         let Some((sets, level)) = sets else { return table };
