@@ -241,7 +241,7 @@ fn findings(folder: &ImageFolder, broken: &[Broken]) -> Vec<String> {
         findings.push(format!("left out, {count} that cannot be read: {}", some(&names)));
     }
     for (names, one, many, why) in [
-        (&folder.others, "file", "files", "no PNG or JPEG by their names"),
+        (&folder.others, "file", "files", "no PNG or JPEG by name"),
         (&folder.left_out, "folder", "folders", "of no part, or links to what has been read"),
         (&folder.empty, "folder", "folders", "without images"),
     ] {
