@@ -34,7 +34,7 @@ pub struct ImagesKeys {
     /// The folder that has a folder of images for each class, or such folders in `train/`, `valid/`
     /// and `test/`. `~/` is the home folder; a relative path starts at the working directory, not
     /// at the recipe.
-    #[key(required = "path = \"photos\"", also("folder", "dir", "root"))]
+    #[key(required = "\"photos\"", also("folder", "dir", "root"))]
     pub path: String,
     /// Height and width that images get: the largest square in the middle, resized.
     #[key(default = 64, at_least = 8, at_most = 1024, also("image_size", "resolution", "side"))]
