@@ -33,8 +33,8 @@ pub struct Listing {
     pub images: Vec<ImageFile>,
     /// Files whose names are not those of images.
     pub others: Vec<String>,
-    /// Links to folders that had been read before, and were not read again.
-    pub again: Vec<String>,
+    /// Folders that were not read: links to what had been read before, or of no class.
+    pub unread: Vec<String>,
 }
 
 impl Listing {
@@ -148,7 +148,7 @@ impl ImageFolder {
             }
             parts[index] = Some(images);
         }
-        left_out.extend(walk.listing.again);
+        left_out.extend(walk.listing.unread);
         let others = walk.listing.others;
         Ok(Self { root, classes, parts, divided, others, left_out, empty })
     }
@@ -257,6 +257,8 @@ impl Walk {
             } else if only.is_none_or(|only| only.contains(&class)) {
                 self.folder(&path, &format!("{prefix}{class}/"))?;
                 classes.insert(class, std::mem::take(&mut self.listing.images));
+            } else {
+                self.listing.unread.push(format!("{prefix}{class}"));
             }
         }
         Ok(classes)
@@ -266,7 +268,7 @@ impl Walk {
     fn folder(&mut self, folder: &Path, prefix: &str) -> Result<(), ImagesError> {
         let real = fs::canonicalize(folder).map_err(ImagesError::read(folder))?;
         if !self.seen.insert(real) {
-            self.listing.again.push(prefix.trim_end_matches('/').to_owned());
+            self.listing.unread.push(prefix.trim_end_matches('/').to_owned());
             return Ok(());
         }
         for file_name in names(folder)? {

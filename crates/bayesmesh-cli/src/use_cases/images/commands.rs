@@ -76,7 +76,7 @@ fn check(Check { folder }: Check) -> Result<Value> {
     }
     for (names, words) in [
         (&survey.folder.others, "no PNG or JPEG by its name"),
-        (&survey.folder.left_out, "a folder of no part, or a link to what has been read"),
+        (&survey.folder.left_out, "a folder of no part, or a link to what was read"),
         (&survey.folder.empty, "a folder without images"),
     ] {
         names.iter().for_each(|name| say!("left out: {name}, {words}"));

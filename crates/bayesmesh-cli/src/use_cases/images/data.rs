@@ -242,7 +242,7 @@ fn findings(folder: &ImageFolder, broken: &[Broken]) -> Vec<String> {
     }
     for (names, one, many, why) in [
         (&folder.others, "file", "files", "no PNG or JPEG by name"),
-        (&folder.left_out, "folder", "folders", "of no part, or links to what has been read"),
+        (&folder.left_out, "folder", "folders", "of no class or part, or links to what was read"),
         (&folder.empty, "folder", "folders", "without images"),
     ] {
         if !names.is_empty() {
