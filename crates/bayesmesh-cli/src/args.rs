@@ -28,7 +28,8 @@ pub struct Arguments {
 pub enum Command {
     /// Train on a built-in series and write a report: the whole program in a minute
     Demo(Demo),
-    /// Train what a recipe says, or on a table without one: `train houses.csv --target price`
+    /// Train what a recipe says, or on data without one: `train houses.csv --target price`, or a
+    /// folder of images
     Train(Train),
     /// Score a trained run on its test data and write its report anew
     Evaluate(Evaluate),
@@ -82,9 +83,9 @@ pub struct Demo {
 
 #[derive(Debug, Args)]
 pub struct Train {
-    /// The recipe file, or the name of a built-in one; or a table, .csv or .parquet, for which a
-    /// recipe is chosen and written down
-    #[arg(value_name = "RECIPE.toml|TABLE")]
+    /// The recipe file, or the name of a built-in one; or data for which a recipe is chosen and
+    /// written down: a table, .csv or .parquet, or a folder with a folder of images for each class
+    #[arg(value_name = "RECIPE.toml|DATA")]
     pub recipe: PathBuf,
     /// The column of a table to predict; can be repeated
     #[arg(long, value_name = "NAME")]
@@ -164,8 +165,8 @@ pub struct Predict {
     pub run: PathBuf,
     /// For a table, a .csv or .parquet file of rows with the same columns, with or without the
     /// target; for a forecast, a series in any format that `bayesmesh data check load` reads; for
-    /// images, a folder of CIFAR-10 whose test images are classified; for weather, a store
-    /// [default: that of the recipe, of tables and images the test part]
+    /// images, a folder of them, or one of CIFAR-10 whose test images are classified; for weather,
+    /// a store [default: that of the recipe, of tables and images the test part]
     pub input: Option<PathBuf>,
     /// Where to write: a .csv, .npy or .parquet file; for weather, a .zarr store or .npy
     #[arg(long, value_name = "FILE")]

@@ -9,14 +9,26 @@ fn target() -> ProgressDrawTarget {
     if say::speaks() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() }
 }
 
-/// A bar that counts examples while they are predicted, from any thread.
+/// A bar that counts examples while they are predicted or read, from any thread.
 pub struct Counter(ProgressBar);
 
 impl Counter {
     /// A bar for so many examples, which are called `examples`.
     pub fn new(count: usize, examples: &'static str) -> Self {
+        Self::styled(count, examples, "{bar:32} {pos}/{len} {msg} scored  {eta} left")
+    }
+
+    /// The same for what is read; without a bar where it is not known how many there are, 0.
+    pub fn reading(count: usize, examples: &'static str) -> Self {
+        let style = match count {
+            0 => "{pos} {msg} read",
+            _ => "{bar:32} {pos}/{len} {msg} read  {eta} left",
+        };
+        Self::styled(count, examples, style)
+    }
+
+    fn styled(count: usize, examples: &'static str, style: &str) -> Self {
         let bar = ProgressBar::with_draw_target(Some(count as u64), target());
-        let style = "{bar:32} {pos}/{len} {msg} scored  {eta} left";
         bar.set_style(ProgressStyle::with_template(style).expect("a valid template"));
         bar.set_message(examples);
         Self(bar)

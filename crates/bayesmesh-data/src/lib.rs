@@ -5,6 +5,7 @@
 pub mod cifar10;
 pub mod era5;
 mod fetch;
+pub mod images;
 pub mod load;
 pub mod table;
 
@@ -28,6 +29,7 @@ pub fn blame(error: &(dyn Error + 'static)) -> Option<Blame> {
     let of_load = error.downcast_ref().map(load::LoadError::blame);
     let of_cifar10 = || error.downcast_ref().map(cifar10::Cifar10Error::blame);
     let of_era5 = || error.downcast_ref().map(era5::Era5Error::blame);
+    let of_images = || error.downcast_ref().map(images::ImagesError::blame);
     let of_table = || error.downcast_ref().map(table::TableError::blame);
-    of_load.or_else(of_cifar10).or_else(of_era5).or_else(of_table)
+    of_load.or_else(of_cifar10).or_else(of_era5).or_else(of_images).or_else(of_table)
 }

@@ -1,7 +1,7 @@
 //! A convolutional network on the globe.
 
 use bayesmesh::{Draw, Network, NoiseMap, OutputScale};
-use bayesmesh_kernels::ops::{self, Epilogue, Globe, Neighbours};
+use bayesmesh_kernels::ops::{self, Epilogue, Globe, Window};
 use bayesmesh_schema::Keys;
 use burn::module::{Module, Param};
 use burn::nn::{LayerNorm, LayerNormConfig, Linear, LinearConfig};
@@ -212,10 +212,10 @@ impl Network for GlobeCnn {
             n => draw.latent(n).map(|z| Tensor::from_data(TensorData::new(z, [1, n]), &x.device())),
         };
         for (block, &dilation) in self.blocks.iter().zip(&config.dilations) {
-            let neighbours = Neighbours { grid: config.grid(), dilation };
+            let window = Window::globe(config.grid(), dilation);
             let h = ops::gelu(block.norm.forward(x.clone(), latent.as_ref()));
-            let h = ops::gelu(conv(&block.first, h, neighbours));
-            x = x + conv(&block.second, draw.dropout(h, config.dropout), neighbours);
+            let h = ops::gelu(conv(&block.first, h, window));
+            x = x + conv(&block.second, draw.dropout(h, config.dropout), window);
         }
         let x = ops::gelu(self.norm.forward(x, latent.as_ref()));
         let change = ops::globe_fields(linear(&self.recover, x), self.bias.val(), globe);
@@ -242,9 +242,9 @@ fn linear(layer: &Linear, x: Tensor<3>) -> Tensor<3> {
     ops::linear(x, layer.weight.val(), bias, Epilogue::default())
 }
 
-fn conv(layer: &Linear, x: Tensor<3>, neighbours: Neighbours) -> Tensor<3> {
+fn conv(layer: &Linear, x: Tensor<3>, window: Window) -> Tensor<3> {
     let bias = layer.bias.as_ref().expect("made with a bias").val();
-    ops::globe_conv(x, layer.weight.val(), bias, neighbours)
+    ops::conv(x, layer.weight.val(), bias, window)
 }
 
 #[cfg(test)]

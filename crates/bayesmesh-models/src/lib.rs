@@ -7,6 +7,7 @@ mod globe;
 mod globe_cnn;
 mod mlp;
 pub mod pytorch;
+mod resnet;
 mod swin;
 mod vit;
 
@@ -14,5 +15,6 @@ pub use error::WeightsError;
 pub use globe_cnn::{GlobeCnn, GlobeCnnConfig};
 pub use mlp::{Activation, Mlp, MlpConfig};
 pub use pytorch::PyTorch;
+pub use resnet::{ResNet, ResNetConfig};
 pub use swin::{Swin, SwinConfig, SwinSize};
 pub use vit::{Vit, VitConfig};

@@ -10,6 +10,8 @@
 //! - [`Swin`]: `embed`, a `Conv2d`; blocks `layer1.0`, `middle.0`, `layer4.0` and so on, each with
 //!   `qkv`, `proj`, `norm1`, `fc1`, `fc2`, `norm2`; `down.norm`, `down.linear`, `up.expand`,
 //!   `up.norm`, `up.linear`; and `recover`, a `ConvTranspose2d`
+//! - [`ResNet`]: `stem`, `blocks.0` with `norm1`, `conv1`, `norm2`, `conv2` and perhaps `short`, `norm`
+//!   and `head`: `Conv2d`, `GroupNorm` and a `Linear`
 //!
 //! PyTorch keeps the weight of a linear layer as `[outputs, inputs]`, Burn as `[inputs, outputs]`.
 
@@ -24,7 +26,7 @@ use burn::tensor::{Tensor, TensorData};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
-use crate::{GlobeCnn, Mlp, Swin, Vit, WeightsError};
+use crate::{GlobeCnn, Mlp, ResNet, Swin, Vit, WeightsError};
 
 /// A network, all of its tensors trained, whose weights can come from PyTorch and go there.
 ///
@@ -167,6 +169,27 @@ impl PyTorch for GlobeCnn {
             }
             [inputs, outputs] if slot.layer == "Linear" => (vec![*inputs, *outputs], vec![1, 0]),
             _ => (shape.clone(), (0..shape.len()).collect()),
+        };
+        Layout { view, axes }
+    }
+}
+
+impl PyTorch for ResNet {
+    fn pytorch_name(path: &str) -> String {
+        path.replace(".gamma", ".weight").replace(".beta", ".bias")
+    }
+
+    /// Convolutions as `Conv2d` has them.
+    fn pytorch_layout(&self, slot: &Slot) -> Layout {
+        let (view, axes) = match &slot.shape[..] {
+            [inputs, outputs] if slot.name == "head.weight" => {
+                (vec![*inputs, *outputs], vec![1, 0])
+            }
+            [inputs, outputs] => {
+                let side = self.side(&slot.name);
+                (vec![side, side, inputs / (side * side), *outputs], vec![3, 2, 0, 1])
+            }
+            shape => (shape.to_vec(), (0..shape.len()).collect()),
         };
         Layout { view, axes }
     }

@@ -11,6 +11,7 @@ mod memory;
 mod record;
 mod train;
 mod trained_run;
+mod without_recipe;
 
 use std::path::{Path, PathBuf};
 
@@ -29,7 +30,7 @@ use crate::models::{Model, Shape};
 use crate::recipe::{Recipe, RecipeError, builtin_names, builtin_text, nearest};
 use crate::say;
 use crate::tasks::Task as _;
-use crate::use_cases::{AnyLoss, CaseTrainer, InputOf, UseCase, Verb, default_recipe};
+use crate::use_cases::{AnyLoss, CaseTrainer, InputOf, UseCase, Verb};
 
 /// Does what the command line says.
 pub fn run(job: &Job, arguments: Arguments, found: &ArgMatches) -> Result<Value> {
@@ -162,8 +163,8 @@ fn show_recipe(name: Option<&str>) -> Result<Value> {
     }
 }
 
-/// A recipe file, or a built-in recipe where there is no such file; for a table, the recipe that
-/// suits it.
+/// A recipe file, or a built-in recipe where there is no such file; for data, the recipe that suits
+/// them.
 fn read_recipe(job: &Job, path: &Path, targets: &[String], set: &[String]) -> Result<Recipe> {
     let name = path.to_str().unwrap_or_default();
     let is_recipe = path.extension().is_some_and(|end| end == "toml");
@@ -174,7 +175,7 @@ fn read_recipe(job: &Job, path: &Path, targets: &[String], set: &[String]) -> Re
         ))
         .into());
     }
-    if let Some((name, text)) = default_recipe(path, targets)? {
+    if let Some((name, text)) = without_recipe::chosen(path, targets)? {
         return Ok(Recipe::parse(job.catalogue(), &text, &name, set)?);
     }
     if path.exists() {

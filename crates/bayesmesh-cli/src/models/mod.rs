@@ -3,6 +3,7 @@
 
 mod globe_cnn;
 mod mlp;
+mod resnet;
 mod swin;
 mod vit;
 

@@ -56,13 +56,15 @@ fn width(&VitConfig { width, heads, .. }: &VitConfig) -> Option<Conflict> {
     ))
 }
 
-fn patches(&VitConfig { patch, .. }: &VitConfig) -> Option<Conflict> {
-    const SIDE: usize = 32;
-    (!SIDE.is_multiple_of(patch)).then(|| {
+fn patches(&VitConfig { patch, image, .. }: &VitConfig) -> Option<Conflict> {
+    (!image.is_multiple_of(patch)).then(|| {
+        let divisors = (1..=image).filter(|side| image.is_multiple_of(*side));
+        let divisors: Vec<String> = divisors.map(|side| side.to_string()).collect();
+        let (last, first) = divisors.split_last().expect("a size divides itself");
         Conflict::new(
             "model.patch",
-            format!("patches of {patch}×{patch} pixels do not divide images of {SIDE}×{SIDE}"),
-            "use 1, 2, 4, 8, 16 or 32",
+            format!("patches of {patch}×{patch} pixels do not divide images of {image}×{image}"),
+            format!("use {} or {last}", first.join(", ")),
         )
     })
 }

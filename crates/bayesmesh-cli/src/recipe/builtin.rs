@@ -24,6 +24,7 @@ pub(super) const BUILTIN: &[(&str, &str)] = builtin![
     "gfs-wind",
     "uci-dropout",
     "uci-best",
+    "images-folder",
 ];
 
 /// The names of the recipes that come with the program.

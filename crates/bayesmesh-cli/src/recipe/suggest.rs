@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(key("", None, "epochs").unwrap(), "train.epochs");
         assert_eq!(key("", None, "optimiser").unwrap(), "optimizer");
         assert_eq!(key("train", None, "step").unwrap(), "train.steps");
-        assert_eq!(key("train", None, "colour"), None);
+        assert_eq!(key("train", None, "flavour"), None);
     }
 
     /// A word for another key of the same kind would never be suggested.

@@ -9,12 +9,15 @@ mod cifar10;
 mod data_command;
 mod entry;
 mod era5;
+mod images;
 mod load;
+mod picture;
 mod table;
 
 pub use data_command::{DataCommand, DataVerb};
 pub use entry::{Entry, Verb, entry};
-pub(crate) use table::default_recipe;
+pub(crate) use images::default_recipe as recipe_for_images;
+pub(crate) use table::default_recipe as recipe_for_table;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -41,6 +44,7 @@ pub const BUILTIN: &[&dyn Entry] = &[
     entry::<load::Load>(),
     entry::<cifar10::Cifar10>(),
     entry::<era5::Era5>(),
+    entry::<images::Images>(),
     entry::<table::TableValues>(),
     entry::<table::TableClasses>(),
 ];

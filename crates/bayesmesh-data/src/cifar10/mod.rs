@@ -46,6 +46,7 @@ pub use files::{CHANNELS, CLASSES, Cifar10, FILES, IMAGE_BYTES, RECORD_BYTES, SI
 pub use images::Images;
 pub use install::{Installed, install, install_edition};
 pub use normalisation::Normalisation;
+pub(crate) use normalisation::Table;
 pub use synth::write_synthetic;
 
 pub use crate::fetch::Source;

@@ -22,7 +22,7 @@ impl Normalisation {
     pub const REFERENCE: Self = Self { mean: MEAN, std: [0.2023, 0.1994, 0.2010] };
 
     /// For each channel, what each byte becomes.
-    pub(super) fn table(&self) -> Result<Table, Cifar10Error> {
+    pub(crate) fn table(&self) -> Result<Table, Cifar10Error> {
         for channel in 0..CHANNELS {
             let (mean, std) = (self.mean[channel], self.std[channel]);
             if !(mean.is_finite() && std.is_finite() && std > 0.0) {
@@ -44,4 +44,4 @@ impl Default for Normalisation {
 }
 
 /// Normalised values by channel and byte.
-pub(super) type Table = [[f32; 256]; CHANNELS];
+pub(crate) type Table = [[f32; 256]; CHANNELS];

@@ -7,4 +7,4 @@ mod staging;
 
 pub(crate) use error::FetchError;
 pub use source::Source;
-pub(crate) use staging::Staging;
+pub(crate) use staging::{Staging, occupied};

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 
 use bayesmesh_files::{
-    FileError, Lock, LockError, create_folder, create_folder_of, hidden_name, read_text,
+    FileError, Lock, LockError, create_folder, create_folder_of, hidden_name, read_text, shown,
     sync_folder_of,
 };
 
@@ -171,6 +171,23 @@ impl Drop for Staging {
             // Not with anything in it that somebody else has put there.
             let _ = fs::remove_dir(&self.path);
         }
+    }
+}
+
+/// What stands in the way of a new folder, in words.
+pub(crate) fn occupied(folder: &Path) -> Option<String> {
+    match fs::read_dir(folder) {
+        Ok(mut entries) => {
+            let first = entries.next()?;
+            Some(first.map_or_else(
+                |error| error.to_string(),
+                |entry| format!("it holds {}", shown(entry.file_name().to_string_lossy())),
+            ))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        // A parent that is a file is reported when the folder is created.
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory && !folder.exists() => None,
+        Err(error) => Some(FileError::new(folder, "read", &error).to_string()),
     }
 }
 

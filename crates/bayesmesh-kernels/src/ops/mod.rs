@@ -6,12 +6,13 @@
 //! backward pass, so that the graph keeps no noise.
 
 mod attention;
+mod conv;
 mod dropout;
 mod flex;
 mod fused;
 mod gelu;
 mod globe;
-mod globe_conv;
+mod group_norm;
 mod layer_norm;
 mod linear;
 mod matrix;
@@ -25,12 +26,13 @@ mod window_attention;
 mod window_block;
 
 pub use attention::{attention, attention_composed};
+pub use conv::{Border, Window, conv, conv_composed};
 pub use dropout::{Mask, dropout, dropout_composed};
 pub use gelu::{gelu, gelu_composed};
 pub use globe::{
     Globe, globe_fields, globe_fields_composed, globe_patches, globe_patches_composed,
 };
-pub use globe_conv::{Neighbours, globe_conv, globe_conv_composed};
+pub use group_norm::{group_norm, group_norm_composed};
 pub use layer_norm::{layer_norm, layer_norm_composed, layer_norm_residual};
 pub use linear::{Activation, Epilogue, linear, linear_composed, linear_residual};
 pub use merge::{merge_tokens, merge_tokens_composed, split_tokens, split_tokens_composed};

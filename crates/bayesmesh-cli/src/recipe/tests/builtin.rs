@@ -151,6 +151,6 @@ fn a_wrong_name_is_refused() {
         "there is no built-in recipe `load-mpl`; there are `demo`, `load-mlp`, \
          `load-mlp-gaussian`, `load-mlp-vi`, `images-demo`, `cifar10-vit`, `cifar10-vit-quick`, \
          `cifar10-vit-reference`, `era5-demo`, `era5-swin`, `gfs-wind`, `uci-dropout`, \
-         `uci-best`; did you mean `load-mlp`?"
+         `uci-best`, `images-folder`; did you mean `load-mlp`?"
     );
 }

@@ -63,7 +63,7 @@ fn what_is_accepted_reads_back() {
     let (mut accepted, mut refused) = (0, 0);
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let numbers = prop::collection::vec(any::<u32>(), 60..200);
-    for _ in 0..6000 {
+    for _ in 0..12_000 {
         let numbers = numbers.new_tree(&mut runner).unwrap().current();
         let mut set = Vec::new();
         let catalogue = Catalogue::builtin();

@@ -198,11 +198,15 @@ fn every_kind_reads_back_with_its_keys() {
             // What goes with it: the trial is a forecast.
             let mut overrides: Vec<String> = match (section.name.as_str(), kind) {
                 ("posterior.prior", _) => vec!["posterior.kind=mean-field".to_owned()],
-                ("data", "cifar10" | "cifar10-synthetic")
+                ("data", "cifar10" | "cifar10-synthetic" | "images")
                 | ("model", "vit")
                 | ("calibrate", "temperature")
                 | ("loss", "expected-cross-entropy" | "cross-entropy-of-mean") => {
                     IMAGES.map(str::to_owned).into()
+                }
+                ("model", "resnet") => {
+                    let folder = ["data.kind=images", "data.path=photos"];
+                    [&IMAGES[..], &folder].concat().into_iter().map(str::to_owned).collect()
                 }
                 ("data", "era5" | "era5-synthetic") | ("model", "swin" | "globe-cnn") => {
                     WEATHER.map(str::to_owned).into()
@@ -223,7 +227,7 @@ fn every_kind_reads_back_with_its_keys() {
             assert_has_keys(catalogue.schema(), &table);
         }
     }
-    assert_eq!(kinds, 6 + 4 + 4 + 2 + 10 + 3 + 3 + 6);
+    assert_eq!(kinds, 7 + 5 + 4 + 2 + 10 + 3 + 3 + 6);
 }
 
 /// A table has the keys of its kind, but for those that may be unset, and no other.

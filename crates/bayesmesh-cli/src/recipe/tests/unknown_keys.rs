@@ -27,10 +27,10 @@ fn a_key_of_another_section() {
 #[test]
 fn a_key_that_nothing_resembles() {
     assert_eq!(
-        refusal(&[("dropout = 0.1", "colour = 3")], &[]),
-        r#"trial.toml:9:1: there is no key `model.colour`
-   9 | colour = 3
-     | ^^^^^^
+        refusal(&[("dropout = 0.1", "flavour = 3")], &[]),
+        r#"trial.toml:9:1: there is no key `model.flavour`
+   9 | flavour = 3
+     | ^^^^^^^
      `[model]` has `hidden`, `activation`, `dropout`"#
     );
 }

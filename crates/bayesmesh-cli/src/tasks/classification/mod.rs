@@ -1,5 +1,6 @@
 //! Classes: how often they are right, and whether the network knows.
 
+mod galleries;
 mod predict;
 mod predictions;
 mod report;
@@ -25,6 +26,7 @@ use crate::recipe::Recipe;
 use crate::say;
 use crate::use_cases::{InputOf, Reported, Trained, UseCase};
 
+pub use galleries::{certain_mistakes, percent, uncertain};
 pub use predict::RawRows;
 pub use predictions::{CHUNK, Predictions};
 pub use report::{confusion, entropies, headline, reliability, scores, sets, training};

@@ -19,11 +19,12 @@ use crate::use_cases::{InputOf, UseCase};
 type Sets = (ClassCalibration, f64);
 
 /// What is known of rows that a user brings.
+#[derive(Clone, Debug, Default)]
 pub struct RawRows {
     /// Whether their classes are known.
     pub labelled: bool,
-    /// What is strange about each.
-    pub unlike: Vec<String>,
+    /// A column more for tables of predictions, a text for each row, and its name: `file`.
+    pub note: Option<(&'static str, Vec<String>)>,
 }
 
 /// Classifies examples with a trained run.
@@ -55,14 +56,14 @@ where
         Predictions::of::<U, N>(&run.trainer, examples, task.classes.len(), draws)?.first(rows);
     table_file::refuse_not_finite(predictions.probabilities())?;
     let labelled = raw.is_none_or(|raw| raw.labelled);
+    let note = raw.and_then(|raw| raw.note.as_ref());
     let bytes = match format {
         TableFile::Npy => task.numbers(&predictions, U::EXAMPLE, sets.as_ref()),
         text => {
             let table = task.table(&predictions, U::EXAMPLE, sets.as_ref(), labelled);
-            let table = match raw {
-                Some(raw) => {
-                    let unlike = Column::Text(raw.unlike[..rows].to_vec());
-                    table.ending_with("unlike".to_owned(), unlike)
+            let table = match note {
+                Some((name, texts)) => {
+                    table.ending_with((*name).to_owned(), Column::Text(texts[..rows].to_vec()))
                 }
                 None => table,
             };
@@ -76,7 +77,7 @@ where
     let mut columns = task.columns(U::EXAMPLE, sets.as_ref());
     if format != TableFile::Npy {
         columns.retain(|column| labelled || column != "label");
-        columns.extend(raw.map(|_| "unlike".to_owned()));
+        columns.extend(note.map(|(name, _)| (*name).to_owned()));
     }
     let mut result = json!({ "out": say::path(out), "draws": draws, "columns": columns });
     result[U::EXAMPLES] = json!(rows);

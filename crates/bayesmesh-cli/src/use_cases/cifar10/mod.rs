@@ -3,7 +3,6 @@
 mod commands;
 mod corrupted;
 mod data;
-mod picture;
 mod report;
 
 pub use data::Cifar10;

@@ -1,6 +1,6 @@
 //! The report of CIFAR-10.
 
-use bayesmesh_data::cifar10::{CLASSES, Corruption, Images};
+use bayesmesh_data::cifar10::{CLASSES, Corruption, Images, SIDE};
 use bayesmesh_report::{
     Axis, Block, Cell, Color, Gallery, Image, KeyFigure, Layer, Plot, Report, Rule, Section, Shape,
     Table, format_number,
@@ -8,27 +8,25 @@ use bayesmesh_report::{
 
 use super::Cifar10;
 use super::corrupted::{Corrupted, Extras, SEVERITIES, corrupt};
-use super::picture::png;
 use crate::tasks::classification::{
-    ClassificationAssessment, Outcome, Predictions, confusion, entropies, headline, reliability,
-    scores, sets, training,
+    ClassificationAssessment, Outcome, Predictions, certain_mistakes, confusion, entropies,
+    headline, percent, reliability, scores, sets, training, uncertain,
 };
 use crate::tasks::{find, page};
+use crate::use_cases::picture::png;
 use crate::use_cases::{Reported, UseCase as _};
-
-/// Images of a gallery: two rows of seven on a screen.
-const SHOWN: usize = 14;
 
 /// The page of a run.
 pub fn report(run: &Reported<'_, Cifar10>) -> Report {
     let Reported { case: images, assessment, extras, .. } = *run;
+    let shown: &dyn Fn(usize) -> Option<Vec<u8>> = &|row| Some(picture(&images.test, row));
     let mut sections = vec![
         Section::new("What it is wrong about")
             .text("The mistakes that it is surest of: what is there, and what it takes it for.")
-            .with(Block::Images(certain_mistakes(images, &assessment.predictions))),
+            .with(Block::Images(certain_mistakes(assessment, shown))),
         Section::new("What it is not sure of")
             .text("The images with the highest entropy: what is there, and its best guesses.")
-            .with(Block::Images(uncertain(images, &assessment.predictions))),
+            .with(Block::Images(uncertain(assessment, shown))),
         training(run.metrics),
         Section::new("Calibration")
             .text(
@@ -72,50 +70,9 @@ fn ood_auroc(extras: &Extras) -> f64 {
     find(&Cifar10::extra_scores(extras), "ood_auroc")
 }
 
-/// A probability, which no line ends within.
-fn percent(p: f32) -> String {
-    format!("{:.0}\u{a0}%", 100.0 * p)
-}
-
-/// Wrong predictions, the surest first.
-fn certain_mistakes(images: &Cifar10, predictions: &Predictions) -> Gallery {
-    let mut wrong: Vec<usize> =
-        (0..predictions.len()).filter(|&image| !predictions.is_right(image)).collect();
-    wrong.sort_by(|&a, &b| predictions.top(b).1.total_cmp(&predictions.top(a).1));
-    let image = |&row: &usize| {
-        let (top, p) = predictions.top(row);
-        let truth = CLASSES[predictions.labels[row]];
-        let caption = format!("{truth}, taken for {} with {}", CLASSES[top], percent(p));
-        Image { png: png(&images.test, row), caption }
-    };
-    let count = format_number(wrong.len() as f64, 0);
-    let all = format_number(predictions.len() as f64, 0);
-    Gallery {
-        caption: format!("{count} of {all} test images are mistaken."),
-        images: wrong.iter().take(SHOWN).map(image).collect(),
-    }
-}
-
-/// All predictions, the least sure first.
-fn uncertain(images: &Cifar10, predictions: &Predictions) -> Gallery {
-    let mut rows: Vec<usize> = (0..predictions.len()).collect();
-    rows.sort_by(|&a, &b| predictions.entropy[b].total_cmp(&predictions.entropy[a]));
-    let image = |&row: &usize| {
-        let guesses: Vec<String> = predictions.ranked(row)[..2]
-            .iter()
-            .map(|&(class, p)| format!("{} {}", CLASSES[class], percent(p)))
-            .collect();
-        let caption = format!("{}: {}", CLASSES[predictions.labels[row]], guesses.join(", "));
-        Image { png: png(&images.test, row), caption }
-    };
-    Gallery {
-        caption: format!(
-            "The mean entropy is {:.2} nats; ten classes of equal probability have {:.2}.",
-            predictions.entropy.iter().sum::<f64>() / predictions.len() as f64,
-            (CLASSES.len() as f64).ln()
-        ),
-        images: rows.iter().take(SHOWN).map(image).collect(),
-    }
+/// The PNG file of an image.
+fn picture(images: &Images, row: usize) -> Vec<u8> {
+    png(images.raw(row).0, SIDE)
 }
 
 /// What corruptions do.
@@ -166,12 +123,12 @@ fn made_worse(images: &Cifar10, assessment: &ClassificationAssessment, extras: &
         let (top, p) = predictions.top(row);
         format!("{} {}", CLASSES[top], percent(p))
     };
-    let picture = |images: &Images, caption: String| Image { png: png(images, row), caption };
-    let mut shown = vec![picture(&head, format!("as it is: {}", says(&clean)))];
+    let shown_as = |images: &Images, caption: String| Image { png: picture(images, row), caption };
+    let mut shown = vec![shown_as(&head, format!("as it is: {}", says(&clean)))];
     for found in extras.corrupted.iter().filter(|c| c.severity > SEVERITIES[0]) {
         if let Ok(worse) = corrupt(&head, found.corruption, found.severity) {
             let name = format!("{} {}", found.corruption.name(), found.severity);
-            shown.push(picture(&worse, format!("{name}: {}", says(&found.predictions))));
+            shown.push(shown_as(&worse, format!("{name}: {}", says(&found.predictions))));
         }
     }
     Gallery {

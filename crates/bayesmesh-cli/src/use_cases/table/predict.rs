@@ -162,7 +162,7 @@ pub fn classes<N: Network<Input = InputOf<TableClasses>> + 'static>(
     let task = Classification { classes: rows.encoder.classes.clone().into() };
     let count = rows_asked_for(rows.examples.len(), arguments.limit)?;
     let unlike = rows.tell(count);
-    let raw = RawRows { labelled, unlike: rows.unlike };
+    let raw = RawRows { labelled, note: Some(("unlike", rows.unlike)) };
     let mut result = task.predict_rows(run, &rows.examples, arguments, &raw)?;
     result["unlike"] = json!(unlike);
     Ok(result)

@@ -4,17 +4,15 @@ mod archive;
 mod npm;
 mod sprites;
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-
-use bayesmesh_files::{FileError, shown};
 
 use super::edition::Edition;
 use super::error::Cifar10Error;
 use super::files::{FILES, locate};
 use super::{records, synth};
-use crate::fetch::{Source, Staging};
+use crate::fetch::{Source, Staging, occupied};
 
 /// The canonical archive.
 const ARCHIVE: &str = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz";
@@ -106,23 +104,6 @@ pub(super) fn stage(folder: &Path) -> Result<Staging, Cifar10Error> {
     match occupied(folder) {
         Some(problem) => Err(Cifar10Error::Occupied { folder: folder.into(), problem }),
         None => Ok(Staging::new(folder)?),
-    }
-}
-
-/// What stands in the way of a new folder, in words.
-fn occupied(folder: &Path) -> Option<String> {
-    match fs::read_dir(folder) {
-        Ok(mut entries) => {
-            let first = entries.next()?;
-            Some(first.map_or_else(
-                |error| error.to_string(),
-                |entry| format!("it holds {}", shown(entry.file_name().to_string_lossy())),
-            ))
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        // A parent that is a file is reported when the folder is created.
-        Err(error) if error.kind() == io::ErrorKind::NotADirectory && !folder.exists() => None,
-        Err(error) => Some(FileError::new(folder, "read", &error).to_string()),
     }
 }
 
