@@ -34,7 +34,7 @@ pub enum By {
     Given(Vec<usize>, Vec<usize>),
 }
 
-/// The rows of each part, ascending but for those by time.
+/// The rows of each part, ascending.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parts {
     /// For training.
@@ -64,7 +64,9 @@ impl Division {
                 let usable = |row: &&usize| usable.binary_search(row).is_ok();
                 let units = train.iter().filter(usable).map(|&row| vec![row]).collect();
                 let [train, valid] = cut(self.shuffled(units), [1.0 - within, within]);
-                Parts { train, valid, test: test.iter().filter(usable).copied().collect() }
+                let mut test: Vec<usize> = test.iter().filter(usable).copied().collect();
+                test.sort_unstable();
+                Parts { train, valid, test }
             }
             By::Time(column) => {
                 let units = ordered(frame, column, usable)?;
