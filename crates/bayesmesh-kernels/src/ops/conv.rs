@@ -7,6 +7,7 @@ use burn::tensor::{Shape, Tensor};
 use rayon::iter::IndexedParallelIterator;
 use rayon::slice::{ParallelSlice, ParallelSliceMut};
 
+use super::dense::{Grid, turned};
 use super::flex;
 use super::fused::{self, Fused};
 use super::matrix::{Matrix, Onto};
@@ -58,6 +59,13 @@ impl Window {
     /// Rows and columns of what comes out: `⌈rows/stride⌉` and `⌈columns/stride⌉`.
     pub fn output(self) -> [usize; 2] {
         self.grid.map(|size| size.div_ceil(self.stride))
+    }
+
+    /// The grid, where squares of three by three stand side by side on an image.
+    fn dense(self) -> Option<Grid> {
+        let [rows, columns] = self.grid;
+        let dense = self == Self::image(self.grid, 3, 1);
+        dense.then_some(Grid { rows, columns })
     }
 
     /// Tokens in a square.
@@ -129,7 +137,8 @@ impl Window {
 /// the tokens of its square row by row, one after the other.
 ///
 /// Gradients, with `h = ∂L/∂y`: `∂L/∂W = Pᵀ h`, `∂L/∂b = Σ_tokens h`, and `h Wᵀ` goes back to where
-/// the numbers of P came from. Patches are made for a few rows at a time and never kept.
+/// the numbers of P came from. Patches are made for a few rows at a time and never kept; for squares of
+/// three by three that stand side by side on an image, none are made at all (`dense.rs`).
 ///
 /// # Shapes
 ///
@@ -237,6 +246,9 @@ impl Fused for Conv {
             parallel(examples, |(x, output)| {
                 let bias = flex::values(bias);
                 output.chunks_exact_mut(units).for_each(|token| token.copy_from_slice(bias));
+                if let Some(grid) = self.0.dense() {
+                    return grid.forward(x, flex::values(weight), output, units);
+                }
                 self.for_patches(x, width, |first, patches| {
                     let count = patches.len() / inner;
                     let weight = Matrix::new(flex::values(weight), inner, units);
@@ -262,6 +274,9 @@ impl Fused for Conv {
         let [rows, tokens, width] = x.layout().shape().dims();
         let [inner, units] = weight.layout().shape().dims();
         let (size, out, columns) = (inner * units, self.tokens(), self.0.output()[1]);
+        let dense = self.0.dense();
+        let turned =
+            (dense.is_some() && wanted[0]).then(|| turned(flex::values(weight), width, units));
         // Of a few examples at a time the sums for W and b, which are then added in order.
         let few = rows.div_ceil(SUMS).max(1);
         let mut partial = vec![0.0; rows.div_ceil(few) * (size + units)];
@@ -277,6 +292,10 @@ impl Fused for Conv {
                 let examples = examples.zip(grad_x.chunks_exact_mut(tokens * width));
                 for ((x, grad), grad_x) in examples {
                     grad.chunks_exact(units).for_each(|token| add_into(of_bias, token));
+                    if let Some(grid) = dense {
+                        grid.backward(x, grad, of_weight, turned.as_deref(), grad_x);
+                        continue;
+                    }
                     self.for_patches(x, width, |first, patches| {
                         let count = patches.len() / inner;
                         let grad = &grad[first * units..][..count * units];

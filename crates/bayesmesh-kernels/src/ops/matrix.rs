@@ -37,6 +37,13 @@ impl<'a> Matrix<'a> {
         Self { values, rows, columns, row_step, column_step: 1 }
     }
 
+    /// Rows that begin `row_step` numbers apart and may overlap, the first of them with the slice.
+    pub fn windows(values: &'a [f32], rows: usize, columns: usize, row_step: usize) -> Self {
+        let needed = rows.saturating_sub(1) * row_step + columns;
+        assert!(needed <= values.len(), "{rows} windows of {columns} numbers, {row_step} apart");
+        Self { values, rows, columns, row_step, column_step: 1 }
+    }
+
     /// The transpose: the same numbers read the other way.
     pub fn transposed(self) -> Self {
         Self {
@@ -66,7 +73,7 @@ impl<'a> Matrix<'a> {
             threads if threads > 1 && work >= LARGE => Parallelism::Rayon(threads),
             _ => Parallelism::None,
         };
-        // SAFETY: the steps stay within the slices, as `view` and `fits` have checked. Where the
+        // SAFETY: the steps stay within the slices, as `view`, `windows` and `fits` have checked. Where the
         // first flag is false, no element of the product is read.
         unsafe {
             gemm::gemm(

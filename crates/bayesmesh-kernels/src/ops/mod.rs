@@ -7,6 +7,7 @@
 
 mod attention;
 mod conv;
+mod dense;
 mod dropout;
 mod flex;
 mod fused;

@@ -40,7 +40,7 @@ pub fn report(run: &Reported<'_, Images>) -> Report {
     ];
     let lead = format!(
         "A Bayesian network says what is on an image and how sure it is. Scores are those of {} \
-         test images that it has not seen, from {} draws of its weights.",
+         test images that it has not seen, from {} draws.",
         format_number(assessment.predictions.len() as f64, 0),
         assessment.draws
     );
