@@ -43,7 +43,7 @@ impl UseCase for Images {
 
     fn shape(ImagesSettings::Images(keys): &ImagesSettings) -> Shape {
         let outputs = keys.classes.as_ref().map_or(0, Vec::len);
-        Shape { inputs: vec![CHANNELS, keys.size, keys.size], outputs }
+        Shape::new(vec![CHANNELS, keys.size, keys.size], outputs)
     }
 
     fn resolve(settings: &ImagesSettings, recipe: &Recipe) -> Result<toml::Table> {
