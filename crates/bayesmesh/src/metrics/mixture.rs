@@ -416,7 +416,8 @@ impl<'a> Draws<'a> {
                 true => (own / raw).ln(),
                 false => {
                     let level = says.raw_nearest();
-                    map.density(2.0 * level.min(1.0 - level)).ln()
+                    // Farther out the staircase has no digits left.
+                    map.density((2.0 * level.min(1.0 - level)).max(1e-9)).ln()
                 }
             };
             let variance = cell.epistemic * (left - 1.0).max(1.0) / left + cell.noise;

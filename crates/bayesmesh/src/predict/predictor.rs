@@ -307,7 +307,11 @@ impl<P: Posterior> Predictor<P> {
         let (readout, calibration) = (&self.readout, self.calibration());
         let classes = self.reads_classes();
         self.on_mesh(data, |mesh, members| {
-            let scorer = || Scorer::new(scoring, classes).of_fields(readout.fields.as_ref());
+            let scorer = || {
+                Scorer::new(scoring, classes)
+                    .of_fields(readout.fields.as_ref())
+                    .with_values_per_draw(readout.reading.values_per_draw())
+            };
             let (mut raw, mut calibrated) = (
                 scorer().with_spreads(calibration),
                 calibration.map(|calibration| scorer().calibrated(calibration)),

@@ -305,6 +305,7 @@ impl Readout {
         D: Dataset<Input = <P::Network as Network>::Input>,
     {
         let scorer = Scorer::new(scoring, self.reading == Reading::Logits);
+        let scorer = scorer.with_values_per_draw(self.reading.values_per_draw());
         let mut scorer = scorer.of_fields(self.fields.as_ref());
         self.visit(mesh, members, data, scoring, |rows, prediction, truth| {
             scorer.add(rows, prediction, truth)

@@ -58,6 +58,8 @@ pub(crate) struct Scorer<'a> {
     fields: Option<&'a FieldLayout>,
     /// Deviations at which predictions become wide.
     spreads: Vec<f64>,
+    /// How many draws of a prediction one draw makes.
+    values_per_draw: usize,
     /// Nothing before the first prediction, which says how many outputs there are.
     set: Option<Set>,
 }
@@ -69,22 +71,27 @@ enum Set {
 }
 
 impl Set {
+    /// For predictions of so many draws and outputs.
     fn new(
         scoring: &Scoring,
         classes: bool,
         calibration: Option<&Calibration>,
         fields: Option<&FieldLayout>,
         spreads: &[f64],
-        outputs: usize,
+        [draws, outputs]: [usize; 2],
     ) -> Result<Self> {
         if let Some(layout) = fields {
-            let set = FieldScores::new(layout.clone(), scoring.draws)?;
+            let set = FieldScores::new(layout.clone(), draws)?;
             return Ok(Self::Fields(Box::new(set)));
         }
-        fn jackknife<M: MetricSet + Clone>(scoring: &Scoring, set: M) -> Jackknife<M> {
+        fn jackknife<M: MetricSet + Clone>(
+            scoring: &Scoring,
+            draws: usize,
+            set: M,
+        ) -> Jackknife<M> {
             match scoring.se_draws {
-                true => Jackknife::new(scoring.draws, || set.clone()),
-                false => Jackknife::without_groups(scoring.draws, set),
+                true => Jackknife::new(draws, || set.clone()),
+                false => Jackknife::without_groups(draws, set),
             }
         }
         if classes {
@@ -92,13 +99,13 @@ impl Set {
             if let Some(sets) = calibration.and_then(Calibration::of_classes) {
                 set = set.with_sets(sets, &scoring.levels);
             }
-            return Ok(Self::Classification(Box::new(jackknife(scoring, set))));
+            return Ok(Self::Classification(Box::new(jackknife(scoring, draws, set))));
         }
         let groups = scoring.groups.iter().max().map_or(0, |last| last + 1);
-        let set = RegressionScores::new(outputs, scoring.draws)
+        let set = RegressionScores::new(outputs, draws)
             .with_levels(&scoring.levels)?
             .with_strata(groups, spreads);
-        Ok(Self::Regression(Box::new(jackknife(scoring, set))))
+        Ok(Self::Regression(Box::new(jackknife(scoring, draws, set))))
     }
 
     fn outputs(&self) -> usize {
@@ -122,7 +129,12 @@ impl<'a> Scorer<'a> {
     /// For predictions of classes or of values.
     pub fn new(scoring: &'a Scoring, classes: bool) -> Self {
         let (calibration, fields, spreads, set) = (None, None, Vec::new(), None);
-        Self { scoring, classes, calibration, fields, spreads, set }
+        Self { scoring, classes, calibration, fields, spreads, values_per_draw: 1, set }
+    }
+
+    /// For predictions whose draws are several values each, as quantiles are.
+    pub fn with_values_per_draw(self, values_per_draw: usize) -> Self {
+        Self { values_per_draw, ..self }
     }
 
     /// For predictions whose outputs are fields, if they are.
@@ -161,7 +173,7 @@ impl<'a> Scorer<'a> {
                 self.calibration,
                 self.fields,
                 &self.spreads,
-                outputs,
+                [self.scoring.draws * self.values_per_draw, outputs],
             )?),
         };
         match (set, truth) {
@@ -201,7 +213,7 @@ impl<'a> Scorer<'a> {
                 self.calibration,
                 self.fields,
                 &self.spreads,
-                known[0] as usize,
+                [self.scoring.draws * self.values_per_draw, known[0] as usize],
             )?),
         };
         merge_set(set.metrics(), world)
