@@ -85,7 +85,9 @@ fn a_file_and_a_target_are_enough() {
     };
     let two = again("two", "2", &["train.reduce=reproducible"]);
     let one = again("one", "1", &["train.reduce=reproducible"]);
-    assert_eq!((&one["digest"], &one["test"]["rmse"]), (&two["digest"], &two["test"]["rmse"]));
+    assert_eq!(one["digest"], two["digest"]);
+    let [one, two] = [one, two].map(|result| result["test"]["rmse"].as_f64().unwrap());
+    assert!((one / two - 1.0).abs() < 1e-9, "{one} {two}");
     assert_eq!(again("same", "2", &[])["test"]["rmse"], test["rmse"]);
 }
 
@@ -93,7 +95,10 @@ fn a_file_and_a_target_are_enough() {
 #[test]
 fn raw_rows_are_predicted_as_the_run_was_scored() {
     let scratch = with_houses(400);
-    let result = train(&scratch, &["--target", "price", "--set", "data.ignore=[\"class\"]"]);
+    // Without dropout, whose masks are of a place and not of a row.
+    let certain = ["--set", "posterior.kind=point", "--set", "model.dropout=0.0"];
+    let columns = ["--target", "price", "--set", "data.ignore=[\"class\"]"];
+    let result = train(&scratch, &[&columns[..], &certain].concat());
     let truth = rows(&houses(400));
     let mut raw = "garden,sold,area,city,more\n".to_owned();
     for row in &truth {
@@ -110,7 +115,10 @@ fn raw_rows_are_predicted_as_the_run_was_scored() {
     let mut squares = 0.0;
     for row in &test {
         let index: usize = row[0].parse().unwrap();
-        assert_eq!(&all[index][..], &row[..], "row {index}");
+        for (own, other) in row[1..12].iter().zip(&all[index][1..12]) {
+            let [own, other] = [own, other].map(|text| text.parse::<f64>().unwrap());
+            assert!((own - other).abs() < 1e-3, "row {index}: {own} {other}");
+        }
         let [mean, price] = [&row[1], &truth[index][5]].map(|text| text.parse::<f64>().unwrap());
         squares += (mean - price).powi(2);
     }
@@ -184,7 +192,8 @@ fn counts_and_quantiles_are_predicted() {
     }
     scratch.write("events.csv", text);
     let arguments = ["train", "events.csv", "--target", "n"];
-    let outcome = run(&scratch, &arguments, SMALL);
+    let longer = [SMALL, &["train.epochs=100", "optimizer.rate=0.01"]].concat();
+    let outcome = run(&scratch, &arguments, &longer);
     let test = &outcome.success()["test"];
     assert!(outcome.stderr.contains("counts are predicted"), "{outcome:?}");
     let number = |name: &str| test[name].as_f64().unwrap();
@@ -207,7 +216,8 @@ fn folder(scratch: &Scratch) {
     for row in 0..120usize {
         let x = (row * 37 % 120) as f64 / 60.0 - 1.0;
         let z = (row * 53 % 120) as f64 / 60.0 - 1.0;
-        writeln!(data, " {x:.4} {:.4}\t{z:.4}", 3.0 + 2.0 * x - z).unwrap();
+        writeln!(data, " {x:.4} {:.4}\t{z:.4}", 3.0 + 2.0 * x - z + (row * 31 % 17) as f64 / 17.0)
+            .unwrap();
     }
     scratch.write("set/data.txt", data + "\n");
     scratch.write("set/index_features.txt", "0\n2\n");
@@ -287,9 +297,9 @@ fn what_cannot_be_learned_from_is_told() {
         header.to_owned() + &(0..40).map(|row| f(row) + "\n").collect::<String>()
     };
     scratch.write("none.csv", header);
-    scratch.write("one.csv", format!("{header}1,2,3\n"));
+    scratch.write("one.csv", format!("{header}1,2,3.5\n"));
     scratch.write("empty.csv", "");
-    scratch.write("text.csv", lines(&|row| format!("{row},2.5,w{}", row % 30)));
+    scratch.write("text.csv", lines(&|row| format!("{},2.5,w{}", row % 9, row % 30)));
     scratch.write("same.csv", lines(&|row| format!("{},{row},7.5", row % 9)));
     scratch.write("constant.csv", lines(&|row| format!("1,,{row}.5")));
     scratch.write("copy.csv", lines(&|row| format!("{},{}.5,{row}.5", row % 7, 2 * row)));

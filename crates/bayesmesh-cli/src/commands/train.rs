@@ -160,8 +160,12 @@ where
     outcome?;
     let stopped_by = || Ok(SIGNALS.seen.load(Ordering::Relaxed).to_string());
     let interrupted = trainer.step() < steps && job.first(stopped_by)? == true.to_string();
-    if recipe.patience.is_some() && !interrupted && !ended {
-        keep_best(job, folder.as_ref(), &mut trainer, steps)?;
+    if recipe.patience.is_some() && !interrupted {
+        if !ended {
+            keep_best(job, folder.as_ref(), &mut trainer, steps)?;
+        }
+        let step = trainer.step().to_string();
+        trainer = trainer.with_note(ENDED, step);
     }
     if let Some(pilot) = pilot.filter(|_| !interrupted) {
         trainer.calibrate_like(&pilot);
@@ -209,7 +213,7 @@ where
 /// What checkpoints note of a run that has ended before all its epochs.
 const ENDED: &str = "ended";
 
-/// Gives a run that has ended its best weights, and notes that it has ended.
+/// Gives a run that has ended its best weights.
 fn keep_best<P: Posterior, L: Loss>(
     job: &Job,
     folder: Option<&RunFolder>,
@@ -229,7 +233,6 @@ fn keep_best<P: Posterior, L: Loss>(
         say!("the best of {step} steps, of {steps} at most, was {}", best.step);
         // It is the end of the run, whenever it was best.
         best.step = step as u64;
-        best.metadata.insert(ENDED.to_owned(), step.to_string());
     }
     let (path, best) = best.unzip();
     Ok(trainer.restore_from_first(best, path.unwrap_or_default())?)
