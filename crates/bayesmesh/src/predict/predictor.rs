@@ -410,8 +410,9 @@ impl<P: Posterior> Predictor<P> {
     }
 
     /// The noise that the loss leaves open, as a deviation for each output: what the mean squared
-    /// error on validation data has beyond the mean variance of the predictions,
-    /// `√max(0, mean (ȳ − y)² − mean Var)`.
+    /// error on validation data has beyond the mean variance of the predictions, and at least a
+    /// tenth of the error: `√max(mean e² − mean Var, mean e²/100)` with `e = ȳ − y`. So there is a
+    /// density also where draws are farther apart than errors are large.
     ///
     /// A squared error says nothing of the noise in the data, so that the spread of the draws alone
     /// is too narrow. Give this to [`Predictive::with_noise`] or to [`Scoring::noise`];
@@ -431,10 +432,12 @@ impl<P: Posterior> Predictor<P> {
                 return Err(Error::Setting(message.to_owned()));
             }
         };
-        let excess = ExcessError { statistics: vec![0.0; 1 + outputs] };
-        let excess = self.score_with(valid, draws, excess, ExcessError::add)?;
-        let (rows, sums) = excess.statistics.split_first().expect("rows and outputs");
-        Ok(sums.iter().map(|sum| (sum / rows).max(0.0).sqrt()).collect())
+        let errors = ExcessError { statistics: vec![0.0; 1 + 2 * outputs] };
+        let errors = self.score_with(valid, draws, errors, ExcessError::add)?;
+        let (rows, sums) = errors.statistics.split_first().expect("rows and outputs");
+        let (excess, squared) = sums.split_at(outputs);
+        let noise = |(excess, squared): (&f64, &f64)| (excess.max(squared / 100.0) / rows).sqrt();
+        Ok(excess.iter().zip(squared).map(noise).collect())
     }
 
     /// Runs `body` on all ranks of the mesh, each with the members that it has. The ranks of a job
@@ -491,7 +494,7 @@ fn members_in(checkpoint: &Checkpoint) -> usize {
 /// Squared errors beyond the predicted variance.
 #[derive(Clone)]
 struct ExcessError {
-    /// Rows, then for each output Σ (e² − Var).
+    /// Rows, then for each output Σ (e² − Var), then for each Σ e².
     statistics: Vec<f64>,
 }
 
@@ -503,8 +506,10 @@ impl ExcessError {
         let (mean, variance) = prediction.mean_and_variance();
         self.statistics[0] += prediction.rows() as f64;
         for (cell, truth) in truth.iter().enumerate() {
-            let excess = (mean[cell] - f64::from(*truth)).powi(2) - variance[cell];
-            self.statistics[1 + cell % prediction.outputs()] += excess;
+            let squared = (mean[cell] - f64::from(*truth)).powi(2);
+            let output = 1 + cell % prediction.outputs();
+            self.statistics[output] += squared - variance[cell];
+            self.statistics[output + prediction.outputs()] += squared;
         }
         Ok(())
     }
