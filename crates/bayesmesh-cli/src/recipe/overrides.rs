@@ -81,8 +81,10 @@ fn entries_of<'a>(
 
 /// As TOML where it is, else as text, so that paths and names need no quotes.
 fn read_value(schema: &Section, names: &[&str], value: &str, place: &Place) -> Node {
-    let quoted = value.starts_with(['"', '\'', '[']);
-    if takes_text(schema, names) && !quoted {
+    let quoted = value.starts_with(['"', '\'']);
+    let listed = value.starts_with('[') && takes(schema, names, is_list_of_texts);
+    let is_text = |values: &Values| *values == Values::Text || is_list_of_texts(values);
+    if takes(schema, names, is_text) && !quoted && !listed {
         return Node::bare(value, place.clone());
     }
     Node::single(value, place).unwrap_or_else(|_| Node::bare(value, place.clone()))
@@ -94,16 +96,15 @@ fn section_of<'a>(schema: &'a Section, names: &[&str]) -> Option<&'a Section> {
     schema.all().into_iter().find(|section| section.name == name)
 }
 
-fn takes_text(schema: &Section, names: &[&str]) -> bool {
+fn takes(schema: &Section, names: &[&str], of: impl Fn(&Values) -> bool) -> bool {
     names.split_last().is_some_and(|(last, sections)| {
-        section_of(schema, sections).is_some_and(|section| {
-            section.owners(last).any(|(_, key)| match &key.values {
-                Values::Text => true,
-                Values::List(item, ..) => **item == Values::Text,
-                _ => false,
-            })
-        })
+        section_of(schema, sections)
+            .is_some_and(|section| section.owners(last).any(|(_, key)| of(&key.values)))
     })
+}
+
+fn is_list_of_texts(values: &Values) -> bool {
+    matches!(values, Values::List(item, ..) if **item == Values::Text)
 }
 
 /// Another kind of a section has other keys. Those that the file gives for its own kind go with it.

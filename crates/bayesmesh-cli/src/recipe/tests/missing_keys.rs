@@ -40,7 +40,8 @@ fn a_kind() {
      `cifar10-synthetic`: generated images of the same form, stripes in ten colours; needs no file
      `era5`: weather on a grid of latitudes and longitudes, in the Zarr layout of WeatherBench2: ERA5, or any analysis in the same form
      `era5-synthetic`: generated weather with the habits of the real one, of which the best possible forecast is known; needs no file
-     `images`: a folder of PNG and JPEG images of any size for each class"#
+     `images`: a folder of PNG and JPEG images of any size for each class
+     `table`: rows of a CSV or Parquet file, or of a folder of the UCI benchmark; whether numbers or classes are predicted, `[loss]` says"#
     );
 }
 

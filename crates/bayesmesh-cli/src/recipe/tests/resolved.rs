@@ -88,6 +88,10 @@ kind = "mlp"
 hidden = [128, 128]
 activation = "relu"
 dropout = 0.1
+input_dropout = 0.0
+residual = false
+layer_norm = false
+# embedding is not set: 1.6·n^0.56 for n codes, at most 64
 
 [posterior]
 kind = "mean-field"
@@ -108,6 +112,7 @@ kind = "squared-error-of-mean"
 [train]
 epochs = 10
 # steps is not set: as many as the epochs have
+# patience is not set: it lasts as long as said
 samples = 4
 batch = 64
 seed = 0
@@ -227,7 +232,7 @@ fn every_kind_reads_back_with_its_keys() {
             assert_has_keys(catalogue.schema(), &table);
         }
     }
-    assert_eq!(kinds, 7 + 5 + 4 + 2 + 10 + 3 + 3 + 6);
+    assert_eq!(kinds, 8 + 5 + 5 + 2 + 15 + 3 + 3 + 6);
 }
 
 /// A table has the keys of its kind, but for those that may be unset, and no other.

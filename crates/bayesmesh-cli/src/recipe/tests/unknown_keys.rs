@@ -31,7 +31,7 @@ fn a_key_that_nothing_resembles() {
         r#"trial.toml:9:1: there is no key `model.flavour`
    9 | flavour = 3
      | ^^^^^^^
-     `[model]` has `hidden`, `activation`, `dropout`"#
+     `[model]` has `hidden`, `activation`, `dropout`, `input_dropout`, `residual`, `layer_norm`, `embedding`"#
     );
 }
 
@@ -115,11 +115,11 @@ fn a_key_where_the_kind_is_wrong_too() {
   15 | kind = "gaussian"
      |        ^^^^^^^^^^
      did you mean `gaussian-of-draws`?
-     it is one of `squared-error-of-mean`, `expected-squared-error`, `gaussian-of-draws`, `expected-gaussian`, `gaussian-mixture`, `student-t-mixture`, `quantile-mixture`, `crps`, `expected-cross-entropy`, `cross-entropy-of-mean`
+     it is one of `squared-error-of-mean`, `expected-squared-error`, `gaussian-of-draws`, `expected-gaussian`, `gaussian-mixture`, `student-t-mixture`, `quantile-mixture`, `crps`, `quantiles`, `expected-poisson`, `poisson-mixture`, `expected-negative-binomial`, `negative-binomial-mixture`, `expected-cross-entropy`, `cross-entropy-of-mean`
 
 trial.toml:16:1: there is no key `loss.foo`
   16 | foo = 1
      | ^^^
-     `[loss]` has `floor`, `freedom`, `level`, `alpha`"#
+     `[loss]` has `floor`, `freedom`, `level`, `alpha`, `count`"#
     );
 }

@@ -43,7 +43,7 @@ fn a_misspelt_kind() {
         refusal(&[], &["posterior.kind=mean_field"]),
         r#"--set posterior.kind=mean_field: `posterior.kind` cannot be the text "mean_field"
      did you mean `mean-field`?
-     it is one of `functional-noise`, `mc-dropout`, `mean-field`, `point`"#
+     it is one of `ensemble`, `functional-noise`, `mc-dropout`, `mean-field`, `point`"#
     );
 }
 

@@ -126,6 +126,7 @@ fn a_kind_that_nothing_resembles() {
   12 | kind = "hmc"
      |        ^^^^^
      it is one of
+     `ensemble`: as many ordinary networks as `train.samples` says, each from first weights of its own; a prediction has at most as many draws; dropout in training only
      `functional-noise`: random numbers that the network takes, a vector or fields of them, differ from draw to draw
      `mc-dropout`: dropout stays on in prediction; its masks differ from draw to draw
      `mean-field`: variational inference with an independent Gaussian for every weight
