@@ -1,4 +1,5 @@
-//! Folders of images: what decoding and varying cost beside a training step of the residual network.
+//! Folders of images: what decoding and varying cost beside a training step of the residual
+//! network.
 //!
 //! usage: images FOLDER SIZE BATCH STEPS     on one thread; prints the milliseconds that an image
 //! takes to be read, decoded and resized; the milliseconds that an image of a batch takes to be

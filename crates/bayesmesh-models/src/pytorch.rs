@@ -10,8 +10,8 @@
 //! - [`Swin`]: `embed`, a `Conv2d`; blocks `layer1.0`, `middle.0`, `layer4.0` and so on, each with
 //!   `qkv`, `proj`, `norm1`, `fc1`, `fc2`, `norm2`; `down.norm`, `down.linear`, `up.expand`,
 //!   `up.norm`, `up.linear`; and `recover`, a `ConvTranspose2d`
-//! - [`ResNet`]: `stem`, `blocks.0` with `norm1`, `conv1`, `norm2`, `conv2` and perhaps `short`, `norm`
-//!   and `head`: `Conv2d`, `GroupNorm` and a `Linear`
+//! - [`ResNet`]: `stem`, `blocks.0` with `norm1`, `conv1`, `norm2`, `conv2` and perhaps `short`,
+//!   `norm` and `head`: `Conv2d`, `GroupNorm` and a `Linear`
 //!
 //! PyTorch keeps the weight of a linear layer as `[outputs, inputs]`, Burn as `[inputs, outputs]`.
 

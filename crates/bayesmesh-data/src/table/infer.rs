@@ -418,8 +418,8 @@ fn not(column: &Column, texts: &Texts, code: usize, what: &str) -> TableError {
     TableError::column(
         &column.name,
         format!(
-            "row {} has `{}`, which is not {what}; correct it, name it in data.missing if it stands \
-             for nothing, or make the column a category",
+            "row {} has `{}`, which is not {what}; correct it, name it in data.missing if it \
+             stands for nothing, or make the column a category",
             row + 1,
             bayesmesh_files::shown(&texts.names[code])
         ),

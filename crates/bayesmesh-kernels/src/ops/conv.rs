@@ -137,8 +137,9 @@ impl Window {
 /// the tokens of its square row by row, one after the other.
 ///
 /// Gradients, with `h = ∂L/∂y`: `∂L/∂W = Pᵀ h`, `∂L/∂b = Σ_tokens h`, and `h Wᵀ` goes back to where
-/// the numbers of P came from. Patches are made for a few rows at a time and never kept; for squares of
-/// three by three that stand side by side on an image, none are made at all (`dense.rs`).
+/// the numbers of P came from. Patches are made for a few rows at a time and never kept; for
+/// squares of three by three that stand side by side on an image, none are made at all
+/// (`dense.rs`).
 ///
 /// # Shapes
 ///

@@ -1,10 +1,10 @@
 //! Convolutions of three by three tokens, side by side, without patches.
 //!
-//! An example gets a border of zeros. Then the three tokens that a square has in one of its rows are
-//! neighbours in memory, and those of the next square begin one token later: a matrix whose rows
-//! overlap, which a product can read where it stands. Three products, one for each row of the square,
-//! make the convolution. Squares that would begin in the last two columns of the border are computed
-//! too and thrown away.
+//! An example gets a border of zeros. Then the three tokens that a square has in one of its rows
+//! are neighbours in memory, and those of the next square begin one token later: a matrix whose
+//! rows overlap, which a product can read where it stands. Three products, one for each row of the
+//! square, make the convolution. Squares that would begin in the last two columns of the border are
+//! computed too and thrown away.
 //!
 //! The gradient of the input is such a convolution itself: of the gradient of the output, with the
 //! taps the other way round.
@@ -107,8 +107,8 @@ impl Grid {
     }
 }
 
-/// The weight that takes gradients back: `[9·width, units]` becomes `[9·units, width]`, taps from the
-/// last to the first.
+/// The weight that takes gradients back: `[9·width, units]` becomes `[9·units, width]`, taps from
+/// the last to the first.
 pub(super) fn turned(weight: &[f32], width: usize, units: usize) -> Vec<f32> {
     let mut turned = Vec::with_capacity(weight.len());
     for tap in weight.chunks_exact(width * units).rev() {

@@ -18,8 +18,8 @@ const BLOCK: usize = 32;
 /// group in the example. Where `rectify` says so, `max(y, 0)` comes out.
 ///
 /// Gradients, with `h = ∂L/∂y`, zero where y was cut, `g = γ·h` and `⟨·⟩` the mean over the group:
-/// `∂L/∂x = (g − ⟨g⟩ − x̂⟨g x̂⟩)/√(v + ε)`, `∂L/∂γ = Σ x̂·h`, `∂L/∂β = Σ h`. The graph keeps x and two
-/// numbers a group.
+/// `∂L/∂x = (g − ⟨g⟩ − x̂⟨g x̂⟩)/√(v + ε)`, `∂L/∂γ = Σ x̂·h`, `∂L/∂β = Σ h`. The graph keeps x and
+/// two numbers a group.
 ///
 /// # Shapes
 ///

@@ -73,8 +73,8 @@ impl<'a> Matrix<'a> {
             threads if threads > 1 && work >= LARGE => Parallelism::Rayon(threads),
             _ => Parallelism::None,
         };
-        // SAFETY: the steps stay within the slices, as `view`, `windows` and `fits` have checked. Where the
-        // first flag is false, no element of the product is read.
+        // SAFETY: the steps stay within the slices, as `view`, `windows` and `fits` have checked.
+        // Where the first flag is false, no element of the product is read.
         unsafe {
             gemm::gemm(
                 rows,

@@ -11,8 +11,8 @@ use crate::tensors::to_vec;
 /// six digits, and single precision could not tell it from one.
 const LOG_DISPERSIONS: (f32, f32) = (-12.0, 8.0);
 
-/// Counts, Poisson: the network gives the logarithm of the rate, `ln p = y·η − e^η − ln y!`, outputs
-/// `[η]`.
+/// Counts, Poisson: the network gives the logarithm of the rate, `ln p = y·η − e^η − ln y!`,
+/// outputs `[η]`.
 ///
 /// The variance is the mean. Where counts vary more, [`NegativeBinomial`] learns how much.
 #[derive(Clone, Copy, Debug, Default)]

@@ -34,9 +34,9 @@ pub struct Sizes {
 /// | sums | n; reproducible up to (⌊log₂ d⌋ + 1)·n | from the beginning of the first backward pass |
 /// | gradients of weights | w; in the first step of a run also where later ones send them at once | the end of a backward pass |
 ///
-/// All draws are kept by [`Memory::Retain`] for losses that need it, else one at a time. The peak is
-/// the beginning or the end of some backward pass. That the sum is written while activations go does
-/// not help: their memory is kept for the next step.
+/// All draws are kept by [`Memory::Retain`] for losses that need it, else one at a time. The peak
+/// is the beginning or the end of some backward pass. That the sum is written while activations go
+/// does not help: their memory is kept for the next step.
 ///
 /// ```
 /// use bayesmesh::loss::Combine;
