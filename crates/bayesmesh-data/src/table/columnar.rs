@@ -1,9 +1,9 @@
 //! Reading Parquet, column by column.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::path::Path;
 
+use bytes::Bytes;
 use parquet::basic::{ConvertedType, LogicalType, TimeUnit};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, DataType};
@@ -17,13 +17,18 @@ use super::frame::{Cells, Column, Frame, MISSING, NEVER, Texts};
 use super::read::Reading;
 use super::text::is_missing;
 
-/// Reads a table from an open file.
-pub(super) fn parse(path: &Path, file: File, reading: &Reading<'_>) -> Result<Frame, TableError> {
+/// Reads a table from the bytes of a file. Columns are read in parallel, which readers of the file
+/// itself could not be: they share the place in it.
+pub(super) fn parse(
+    path: &Path,
+    bytes: Vec<u8>,
+    reading: &Reading<'_>,
+) -> Result<Frame, TableError> {
     let damaged = |error: &ParquetError| TableError::File {
         file: path.into(),
         problem: format!("cannot be read as Parquet ({error}); write it again"),
     };
-    let reader = SerializedFileReader::new(file).map_err(|error| damaged(&error))?;
+    let reader = SerializedFileReader::new(Bytes::from(bytes)).map_err(|error| damaged(&error))?;
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
     let rows = reader.metadata().row_groups().iter().map(|group| group.num_rows()).sum::<i64>();
     let rows = usize::try_from(rows).unwrap_or_default();

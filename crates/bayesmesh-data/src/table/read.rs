@@ -1,6 +1,5 @@
 //! A table from a file, whatever it is.
 
-use std::fs::File;
 use std::io::{Read as _, Seek as _};
 use std::path::Path;
 
@@ -26,17 +25,14 @@ pub fn read(
     say: &mut dyn FnMut(&str),
 ) -> Result<Frame, TableError> {
     let failed = |error| TableError::Read(FileError::new(path, "read", &error));
-    let mut file: File = open_input(path, say).map_err(TableError::Read)?;
+    let mut file = open_input(path, say).map_err(TableError::Read)?;
     let mut bytes = Vec::new();
-    let mut start = [0; 4];
-    let begun = file.read(&mut start).map_err(failed)?;
-    if &start == b"PAR1" && file.rewind().is_ok() {
-        return columnar::parse(path, file, reading);
-    }
-    bytes.extend(&start[..begun]);
     if let Ok(found) = file.metadata() {
         bytes.reserve(found.len() as usize);
     }
     file.read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.starts_with(b"PAR1") {
+        return columnar::parse(path, bytes, reading);
+    }
     text::parse(path, &bytes, reading)
 }
