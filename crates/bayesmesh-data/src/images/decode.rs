@@ -56,8 +56,8 @@ fn read_image(path: &Path) -> Result<DynamicImage, ImagesError> {
     let file = File::open(path).map_err(unreadable)?;
     file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     match bytes.len() as u64 {
-        0 => return Err(refuse("the file is empty".to_owned())),
-        MOST_BYTES.. => return Err(refuse("the file has more than 256 MiB".to_owned())),
+        0 => Err(refuse("the file is empty".to_owned())),
+        MOST_BYTES.. => Err(refuse("the file has more than 256 MiB".to_owned())),
         _ => decode(&bytes).map_err(refuse),
     }
 }

@@ -44,7 +44,7 @@ pub fn write_synthetic(
     let staging = Staging::new(folder)?;
     let contents = staging.contents()?;
     for (class, name) in SYNTHETIC_CLASSES.into_iter().enumerate() {
-        create_folder(&contents.join(name)).map_err(ImagesError::Write)?;
+        create_folder(contents.join(name)).map_err(ImagesError::Write)?;
         for number in 0..per_class {
             let stream = Stream::new(seed, Purpose::Synthesis).at_step(number as u32);
             let picture = picture(class, stream.at_draw(class as u32));

@@ -1,6 +1,6 @@
 //! A table from a file, whatever it is.
 
-use std::io::{Read as _, Seek as _};
+use std::io::Read as _;
 use std::path::Path;
 
 use bayesmesh_files::{FileError, open_input};

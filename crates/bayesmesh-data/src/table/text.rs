@@ -148,7 +148,7 @@ fn pieces(bytes: &[u8], body: usize) -> Vec<Range<usize>> {
     let length = bytes.len() - body;
     let wanted = rayon::current_num_threads() * 2;
     if length < PIECE || wanted < 2 || bytes[body..].contains(&b'"') {
-        return vec![body..bytes.len()];
+        return std::iter::once(body..bytes.len()).collect();
     }
     let mut ends = vec![body];
     for piece in 1..wanted {

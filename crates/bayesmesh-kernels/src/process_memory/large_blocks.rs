@@ -289,18 +289,16 @@ mod tests {
             Self { place, layout, number }
         }
 
-        fn resized(self, size: usize) -> Self {
+        fn resized(mut self, size: usize) -> Self {
             let layout = Layout::from_size_align(size, 64).unwrap();
             let kept = size.min(self.layout.size());
             // SAFETY: the block is the allocator's, and the part behind is written anew.
-            let place = unsafe {
-                let place = Allocator.realloc(self.place, self.layout, size);
-                place.add(kept).write_bytes(self.number, size - kept);
-                place
-            };
-            let block = Self { place, layout, number: self.number };
-            std::mem::forget(self);
-            block
+            unsafe {
+                self.place = Allocator.realloc(self.place, self.layout, size);
+                self.place.add(kept).write_bytes(self.number, size - kept);
+            }
+            self.layout = layout;
+            self
         }
 
         fn check(&self) {

@@ -308,7 +308,7 @@ mod tests {
     use super::*;
 
     fn stairs(means: &[f64], variances: &[f64], place: f64) -> Stairs {
-        Stairs::new(means, variances, &[0..means.len()], place)
+        Stairs::new(means, variances, std::slice::from_ref(&(0..means.len())), place)
     }
 
     /// scipy 1.14: `poisson(3.5)`, `nbinom(2, 2/(2+3.5))`.

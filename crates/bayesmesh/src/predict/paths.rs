@@ -1,5 +1,7 @@
 //! Joint samples of all outputs of an example.
 
+use std::slice::from_ref;
+
 use rayon::prelude::*;
 
 use super::Predictive;
@@ -79,12 +81,13 @@ impl Predictive {
     /// level is after calibration.
     fn count_at(&self, cell: usize, draw: usize, normal_number: f64) -> f64 {
         let (means, variances) = self.mixture(cell);
-        let of_draw = Stairs::new(&means[draw..=draw], &variances[draw..=draw], &[0..1], 0.0);
+        let of_draw =
+            Stairs::new(&means[draw..=draw], &variances[draw..=draw], from_ref(&(0..1)), 0.0);
         let tail = |level: f64| (2.0 * level.min(1.0 - level), level > 0.5);
         let (outside, above) = tail(normal::cdf(normal_number));
         let count = of_draw.quantile(outside, above);
         let Some(lens) = self.lens() else { return count };
-        let mixture = Stairs::new(&means, &variances, &[0..means.len()], count);
+        let mixture = Stairs::new(&means, &variances, from_ref(&(0..means.len())), count);
         let (outside, above) = tail(mixture.say(count, None, None).pit());
         mixture.quantile(lens.map(cell).raw_tail(outside), above)
     }

@@ -318,7 +318,7 @@ impl Predictive {
     /// The mixture of counts of a (row, output) pair.
     pub(super) fn stairs(&self, cell: usize) -> Stairs {
         let (means, variances) = self.mixture(cell);
-        Stairs::new(&means, &variances, &[0..means.len()], 0.0)
+        Stairs::new(&means, &variances, std::slice::from_ref(&(0..means.len())), 0.0)
     }
 
     /// Mean and variance, noise included, `[rows, outputs]`.

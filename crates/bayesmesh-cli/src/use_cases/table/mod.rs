@@ -170,7 +170,6 @@ impl UseCase for TableValues {
             value: -(outputs * nll.value + units),
             se_draws: outputs * nll.se_draws,
             se_examples: outputs * nll.se_examples,
-            ..nll.clone()
         };
         let likelihoods = [
             find("nll").map(|nll| of_row(nll, "log_likelihood")),
