@@ -127,7 +127,11 @@ fn has_clang() -> bool {
     let in_folder = |folder: &Path| {
         let files = fs::read_dir(folder).into_iter().flatten().flatten();
         let mut names = files.map(|file| file.file_name().to_string_lossy().into_owned());
-        names.any(|name| name.starts_with("libclang") && name.contains(".so"))
+        // Not `libclang-cpp`, which other packages bring.
+        names.any(|name| {
+            let rest = name.strip_prefix("libclang");
+            rest.is_some_and(|rest| rest.contains(".so") && !rest.starts_with("-cpp"))
+        })
     };
     let versions = fs::read_dir("/usr/lib").into_iter().flatten().flatten();
     let mut versions =
