@@ -4,7 +4,7 @@
 //! usage: swin train DRAWS MESH STEPS [KEY=VALUE ...]     e.g. `swin train 2 2x1 2 threads=1`
 //!        swin pass THREADS STEPS [KEY=VALUE ...]         the passes of a network of plain weights
 //!
-//! Beside the settings, KEY may be `small=true` (a tiny network for a quick try), `grid=61x120`
+//! Beside the settings, KEY may be `small=true` (a tiny network for a quick try), `grid=61x96`
 //! (fewer points, as many weights), `checkpoint=true` (blocks are run again in the backward pass)
 //! and `augment=K` (turn the globe by K columns). Prints what the steps are said to hold in MiB,
 //! for each step the seconds and the processor seconds of a draw, then the peak memory in MiB, and
