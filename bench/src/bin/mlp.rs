@@ -11,7 +11,7 @@ use bayesmesh::loss::SquaredErrorOfMean;
 use bayesmesh::trainer::Memory;
 use bayesmesh::{Length, McDropout, Mesh, Place, Posterior, Purpose, Settings, Stream, Trainer};
 use bayesmesh_bench::changed;
-use bayesmesh_data::load::LoadWindows;
+use bayesmesh_data::series::SeriesWindows;
 use bayesmesh_models::MlpConfig;
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
@@ -32,7 +32,7 @@ fn train(world: Option<Arc<dyn Communicator>>) -> Outcome {
     let mut series = vec![0.0; 170_000 + 120];
     Stream::new(0, Purpose::Synthesis).fill_normal(0, &mut series);
     let length = series.len();
-    let data = LoadWindows::new(Arc::new(series), 0..length, 96, 24, 1);
+    let data = SeriesWindows::of_values(series, 0..length, 96, 24, 1);
     let network = MlpConfig { dropout: 0.1, ..MlpConfig::new(96, vec![128, 128], 24) };
     let posterior = McDropout::new(network.init(&Default::default())).initialised(0);
     let settings = Settings {

@@ -81,15 +81,26 @@ pub struct Demo {
     pub out: Option<PathBuf>,
 }
 
+/// What is to be predicted of data that come without a recipe.
 #[derive(Debug, Args)]
-pub struct Train {
-    /// The recipe file, or the name of a built-in one; or data for which a recipe is chosen and
-    /// written down: a table, .csv or .parquet, or a folder with a folder of images for each class
-    #[arg(value_name = "RECIPE.toml|DATA")]
-    pub recipe: PathBuf,
+pub struct Aim {
     /// The column of a table to predict; can be repeated
     #[arg(long, value_name = "NAME")]
     pub target: Vec<String>,
+    /// Take the table as series and forecast so many steps of the target
+    #[arg(long, value_name = "STEPS")]
+    pub horizon: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+pub struct Train {
+    /// The recipe file, or the name of a built-in one; or data for which a recipe is chosen and
+    /// written down: a table or series, .csv or .parquet, or a folder with a folder of images for
+    /// each class
+    #[arg(value_name = "RECIPE.toml|DATA")]
+    pub recipe: PathBuf,
+    #[command(flatten)]
+    pub aim: Aim,
     #[command(flatten)]
     pub ranks: Ranks,
     /// Change a key of the recipe, e.g. train.steps=50; can be repeated
@@ -164,7 +175,7 @@ pub struct Predict {
     /// The folder of a run
     pub run: PathBuf,
     /// For a table, a .csv or .parquet file of rows with the same columns, with or without the
-    /// target; for a forecast, a series in any format that `bayesmesh data check load` reads; for
+    /// target; for a forecast, series as the network was trained on; for
     /// images, a folder of them, or one of CIFAR-10 whose test images are classified; for weather,
     /// a store [default: that of the recipe, of tables and images the test part]
     pub input: Option<PathBuf>,
@@ -205,9 +216,8 @@ pub struct Compare {
     /// The recipe file, or the name of a built-in one; or a table, .csv or .parquet
     #[arg(value_name = "RECIPE.toml|TABLE")]
     pub recipe: PathBuf,
-    /// The column of a table to predict; can be repeated
-    #[arg(long, value_name = "NAME")]
-    pub target: Vec<String>,
+    #[command(flatten)]
+    pub aim: Aim,
     /// A key and its values, e.g. train.augment=per-draw,shared; several give every combination
     #[arg(long, value_name = "KEY=A,B,…", required_unless_present = "splits")]
     pub vary: Vec<String>,

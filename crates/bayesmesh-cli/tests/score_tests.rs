@@ -3,8 +3,6 @@
 
 mod common;
 
-use std::sync::Arc;
-
 use bayesmesh::checkpoint::Store;
 use bayesmesh::loss::{Categorical, Gaussian, Mixture, SquaredErrorOfMean};
 use bayesmesh::metrics::Evaluation;
@@ -14,7 +12,7 @@ use bayesmesh::{
 };
 use bayesmesh_data::cifar10::{Cifar10, Normalisation};
 use bayesmesh_data::load::synth::{SynthConfig, german_like};
-use bayesmesh_data::load::{self, LoadWindows, Normaliser};
+use bayesmesh_data::series::{Normaliser, SeriesWindows, split};
 use bayesmesh_models::{MlpConfig, VitConfig};
 use burn::tensor::Device;
 use common::Scratch;
@@ -59,13 +57,14 @@ fn assert_agrees(file: &Value, name: &str, library: &Evaluation, own: &str, unit
 }
 
 /// The parts of the generated series of [`common::SMALL`]: validation, test, and the unit.
-fn windows() -> (LoadWindows, LoadWindows, f64) {
+fn windows() -> (SeriesWindows, SeriesWindows, f64) {
     let config = SynthConfig { seed: 1, days: 60, ..SynthConfig::default() };
     let series = german_like(&config).unwrap();
-    let split = load::split(series.len(), [0.6, 0.1, 0.3]).unwrap();
-    let normaliser = Normaliser::fit(&series.values, split.train.clone()).unwrap();
-    let values = Arc::new(normaliser.apply_all(&series.values));
-    let part = |range, stride| LoadWindows::new(values.clone(), range, 96, 24, stride);
+    let split = split(series.len(), [0.6, 0.1, 0.3]).unwrap();
+    let values = || series.values.iter().copied().map(f64::from);
+    let normaliser = Normaliser::fit(values().take(split.train.end)).unwrap();
+    let values: Vec<f32> = values().map(|value| normaliser.apply(value)).collect();
+    let part = |range, stride| SeriesWindows::of_values(values.clone(), range, 96, 24, stride);
     (part(split.valid, 4), part(split.test, 1), normaliser.std)
 }
 

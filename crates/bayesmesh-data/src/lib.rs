@@ -7,6 +7,7 @@ pub mod era5;
 mod fetch;
 pub mod images;
 pub mod load;
+pub mod series;
 pub mod table;
 
 pub use fetch::Source;

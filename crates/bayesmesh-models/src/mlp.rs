@@ -4,15 +4,14 @@ use bayesmesh::{Draw, Network};
 use bayesmesh_kernels::ops::{self, Epilogue};
 use bayesmesh_schema::{Choice, Keys};
 use burn::module::{Module, Param};
-use burn::nn::{Embedding, EmbeddingConfig, LayerNorm, LayerNormConfig, Linear, LinearConfig};
-use burn::tensor::{Device, Int, Tensor, TensorData, activation};
+use burn::nn::{Embedding, LayerNorm, LayerNormConfig, Linear, LinearConfig};
+use burn::tensor::{Device, Tensor, activation};
 use serde::Deserialize;
+
+use crate::embed::{embed, embedding_width, embeddings};
 
 /// Burn's default and PyTorch's.
 const EPSILON: f32 = 1e-5;
-
-/// Numbers in an embedding at most, unless asked otherwise.
-const WIDEST_EMBEDDING: usize = 64;
 
 /// What a hidden layer does to its sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice, Deserialize)]
@@ -86,12 +85,6 @@ impl MlpConfig {
         }
     }
 
-    /// How many numbers stand for a category of a column with so many codes.
-    fn embedding_of(&self, codes: usize) -> usize {
-        let rule = (1.6 * (codes as f64).powf(0.56)).round() as usize;
-        self.embedding.unwrap_or(rule.clamp(1, WIDEST_EMBEDDING))
-    }
-
     /// The columns that are numbers.
     fn numbers(&self) -> usize {
         self.inputs.saturating_sub(self.categories.len())
@@ -99,7 +92,7 @@ impl MlpConfig {
 
     /// What the first layer sees: the numbers, and an embedding of each category.
     fn features(&self) -> usize {
-        let widths = self.categories.iter().map(|&codes| self.embedding_of(codes));
+        let widths = self.categories.iter().map(|&codes| embedding_width(codes, self.embedding));
         widths.fold(self.numbers(), usize::saturating_add)
     }
 
@@ -112,7 +105,7 @@ impl MlpConfig {
             from.saturating_mul(to).saturating_add(to)
         });
         let embeddings = self.categories.iter().map(|&codes| {
-            let width = self.embedding_of(codes) as u64;
+            let width = embedding_width(codes, self.embedding) as u64;
             width.saturating_mul(codes as u64)
         });
         let units = self.hidden.iter().filter(|_| self.layer_norm);
@@ -145,13 +138,11 @@ impl MlpConfig {
         let layers = starts.zip(ends).map(|(from, to)| LinearConfig::new(from, to).init(device));
         let normalised = self.hidden.iter().filter(|_| self.layer_norm);
         let norms = normalised.map(|&units| LayerNormConfig::new(units).init(device));
-        let embeddings = self.categories.iter().map(|&codes| {
-            EmbeddingConfig::new(codes.max(1), self.embedding_of(codes)).init(device)
-        });
+        let embeddings = embeddings(&self.categories, self.embedding, device);
         Mlp {
             layers: layers.collect(),
             norms: norms.collect(),
-            embeddings: embeddings.collect(),
+            embeddings,
             activation: self.activation,
             dropout: self.dropout,
             input_dropout: self.input_dropout,
@@ -205,7 +196,7 @@ impl Network for Mlp {
 impl Mlp {
     /// The forward pass for `copies` draws, which share what comes before any dropout.
     fn pass(&self, input: Tensor<2>, mut copies: usize, draw: &Draw) -> Tensor<2> {
-        let mut x = self.embed(input);
+        let mut x = embed(&self.embeddings, input);
         if self.input_dropout > 0.0 {
             if copies > 1 {
                 x = x.repeat_dim(0, copies);
@@ -217,38 +208,6 @@ impl Mlp {
             true => self.blocks(x, copies, draw),
             false => self.plain(x, copies, draw),
         }
-    }
-
-    /// The numbers of a row, followed by the embeddings of its codes. What is no code of its column
-    /// has the embedding of code 0.
-    ///
-    /// # Shapes
-    ///
-    /// - input: `[rows, numbers + categories]`
-    /// - output: `[rows, features]`
-    fn embed(&self, input: Tensor<2>) -> Tensor<2> {
-        let categories = self.embeddings.len();
-        if categories == 0 {
-            return input;
-        }
-        let [rows, columns] = input.dims();
-        let numbers = columns - categories;
-        let codes = input.clone().narrow(1, numbers, categories);
-        let limits = self.embeddings.iter().map(|embedding| embedding.weight.dims()[0] as f32);
-        let limits = TensorData::new(limits.collect::<Vec<f32>>(), [1, categories]);
-        let limits = Tensor::<2>::from_data(limits, &codes.device()).expand([rows, categories]);
-        let known = codes.clone().lower(limits).bool_and(codes.clone().greater_equal_elem(0.0));
-        let codes: Tensor<2, Int> = codes.mask_fill(known.bool_not(), 0.0).int();
-        let mut parts = Vec::with_capacity(categories + 1);
-        if numbers > 0 {
-            parts.push(input.narrow(1, 0, numbers));
-        }
-        for (column, embedding) in self.embeddings.iter().enumerate() {
-            let [_, width] = embedding.weight.dims();
-            let embedded = embedding.forward(codes.clone().narrow(1, column, 1));
-            parts.push(embedded.reshape([rows, width]));
-        }
-        Tensor::cat(parts, 1)
     }
 
     /// Layers without normalisation and residuals: what follows their sums is done with them.

@@ -10,6 +10,9 @@
 //! - [`Swin`]: `embed`, a `Conv2d`; blocks `layer1.0`, `middle.0`, `layer4.0` and so on, each with
 //!   `qkv`, `proj`, `norm1`, `fc1`, `fc2`, `norm2`; `down.norm`, `down.linear`, `up.expand`,
 //!   `up.norm`, `up.linear`; and `recover`, a `ConvTranspose2d`
+//! - [`PatchTransformer`]: `embed`, `context`, `embeddings.0`; blocks `blocks.0` with
+//!   `attention_norm`, `qkv`, `out`, `mlp_norm`, `up`, `down`; `norm` and `head`: `Linear`,
+//!   `LayerNorm` and `Embedding`
 //! - [`ResNet`]: `stem`, `blocks.0` with `norm1`, `conv1`, `norm2`, `conv2` and perhaps `short`,
 //!   `norm` and `head`: `Conv2d`, `GroupNorm` and a `Linear`
 //!
@@ -26,7 +29,7 @@ use burn::tensor::{Tensor, TensorData};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
-use crate::{GlobeCnn, Mlp, ResNet, Swin, Vit, WeightsError};
+use crate::{GlobeCnn, Mlp, PatchTransformer, ResNet, Swin, Vit, WeightsError};
 
 /// A network, all of its tensors trained, whose weights can come from PyTorch and go there.
 ///
@@ -126,6 +129,12 @@ impl PyTorch for Vit {
 }
 
 impl PyTorch for Mlp {
+    fn pytorch_name(path: &str) -> String {
+        path.replace(".gamma", ".weight").replace(".beta", ".bias")
+    }
+}
+
+impl PyTorch for PatchTransformer {
     fn pytorch_name(path: &str) -> String {
         path.replace(".gamma", ".weight").replace(".beta", ".bias")
     }

@@ -1,12 +1,14 @@
 //! The vision transformer of the image classification.
 
 use bayesmesh::{Draw, Network};
-use bayesmesh_kernels::ops::{self, Activation, Epilogue};
+use bayesmesh_kernels::ops::{self, Activation};
 use bayesmesh_schema::Keys;
-use burn::module::{Module, Param};
+use burn::module::Module;
 use burn::nn::{LayerNorm, LayerNormConfig, Linear, LinearConfig};
 use burn::tensor::{Device, Tensor, TensorData};
 use serde::Deserialize;
+
+use crate::block::{Block, BlockConfig, linear, norm, product, sum};
 
 /// A vision transformer: patches with fixed positions, blocks of attention and perceptron, the mean
 /// over patches; the defaults are the paper's.
@@ -56,25 +58,28 @@ impl VitConfig {
 
     /// How many weights the network has; the largest number where it has more.
     pub fn weights(&self) -> u64 {
-        let Self { channels, patch, width, depth, mlp, classes, .. } = *self;
+        let Self { channels, patch, width, depth, classes, .. } = *self;
         let pixels = product(&[patch, patch, channels]);
         let embedding =
             sum(&[product(&[2, pixels]), product(&[pixels, width]), product(&[3, width])]);
-        let products = sum(&[product(&[4, width, width]), product(&[2, width, mlp])]);
-        let block = sum(&[products, mlp, product(&[5, width])]);
+        let block = self.block().weights();
         let head = sum(&[product(&[2, width]), product(&[width, classes]), classes]);
         sum(&[product(&[depth, block]), embedding, head]) as u64
     }
 
     /// How many numbers it holds for one example and one draw between its forward and its backward
-    /// pass: of a block two normalised inputs, query, key and value, attention, two sums, and the
-    /// perceptron before and after its activation; of the embedding patches and tokens.
+    /// pass: those of its blocks, and of the embedding patches and tokens.
     pub fn activations(&self) -> u64 {
-        let Self { image, channels, patch, width, depth, mlp, .. } = *self;
+        let Self { image, channels, patch, width, depth, .. } = *self;
         let side = image / patch.max(1);
-        let block = sum(&[product(&[8, width]), product(&[2, mlp])]);
+        let block = self.block().activations();
         let embedding = sum(&[product(&[2, patch, patch, channels]), product(&[3, width])]);
         product(&[side, side, sum(&[product(&[depth, block]), embedding])]) as u64
+    }
+
+    fn block(&self) -> BlockConfig {
+        let Self { width, heads, mlp, .. } = *self;
+        BlockConfig { width, heads, mlp, dropout: 0.0 }
     }
 
     /// The network, with Burn's initial weights.
@@ -98,21 +103,11 @@ impl VitConfig {
         let pixels = self.patch * self.patch * self.channels;
         let norm = |width| LayerNormConfig::new(width).init(device);
         let linear = |from, to| LinearConfig::new(from, to).init(device);
-        let plain = |from, to| LinearConfig::new(from, to).with_bias(false).init(device);
-        let block = |_| Block {
-            attention_norm: norm(self.width),
-            qkv: plain(self.width, 3 * self.width),
-            out: plain(self.width, self.width),
-            mlp_norm: norm(self.width),
-            up: linear(self.width, self.mlp),
-            down: linear(self.mlp, self.width),
-            heads: self.heads,
-        };
         Vit {
             patch_norm: norm(pixels),
             embed: linear(pixels, self.width),
             embed_norm: norm(self.width),
-            blocks: (0..self.depth).map(block).collect(),
+            blocks: (0..self.depth).map(|_| self.block().init(device)).collect(),
             norm: norm(self.width),
             head: linear(self.width, self.classes),
             positions: positions(self.image / self.patch, self.width),
@@ -137,18 +132,6 @@ pub struct Vit {
     patch: usize,
 }
 
-/// `x ← x + attention(norm x)`, `x ← x + mlp(norm x)`.
-#[derive(Module, Debug)]
-pub(crate) struct Block {
-    pub(crate) attention_norm: LayerNorm,
-    pub(crate) qkv: Linear,
-    pub(crate) out: Linear,
-    pub(crate) mlp_norm: LayerNorm,
-    pub(crate) up: Linear,
-    pub(crate) down: Linear,
-    heads: usize,
-}
-
 impl Network for Vit {
     type Input = Tensor<4>;
 
@@ -156,7 +139,7 @@ impl Network for Vit {
     ///
     /// - input: `[rows, channels, image, image]`
     /// - output: `[rows, classes]`
-    fn forward(&self, images: Tensor<4>, _draw: &Draw) -> Tensor<2> {
+    fn forward(&self, images: Tensor<4>, draw: &Draw) -> Tensor<2> {
         let patches = ops::patches(images, self.patch);
         let embedded = linear(&self.embed, norm(&self.patch_norm, patches), Activation::Identity);
         let tokens = norm(&self.embed_norm, embedded);
@@ -165,46 +148,11 @@ impl Network for Vit {
         let device = tokens.device();
         let mut x = tokens + Tensor::from_data(positions, &device);
         for block in &self.blocks {
-            x = block.forward(x);
+            x = block.forward(x, draw);
         }
         let pooled: Tensor<2> = norm(&self.norm, x).mean_dim(1).squeeze_dim(1);
         linear(&self.head, pooled, Activation::Identity)
     }
-}
-
-impl Block {
-    fn forward(&self, x: Tensor<3>) -> Tensor<3> {
-        let qkv = linear(&self.qkv, norm(&self.attention_norm, x.clone()), Activation::Identity);
-        let x = linear_residual(&self.out, ops::attention(qkv, self.heads, None), x);
-        let hidden = linear(&self.up, norm(&self.mlp_norm, x.clone()), Activation::Gelu);
-        linear_residual(&self.down, hidden, x)
-    }
-}
-
-fn norm<const D: usize>(layer: &LayerNorm, x: Tensor<D>) -> Tensor<D> {
-    let gamma = layer.gamma.val();
-    let beta = layer.beta.as_ref().map_or_else(|| gamma.zeros_like(), Param::val);
-    // Burn's default and PyTorch's.
-    ops::layer_norm(x, gamma, beta, 1e-5)
-}
-
-fn linear<const D: usize>(layer: &Linear, x: Tensor<D>, activation: Activation) -> Tensor<D> {
-    let epilogue = Epilogue { activation, ..Epilogue::default() };
-    ops::linear(x, layer.weight.val(), layer.bias.as_ref().map(Param::val), epilogue)
-}
-
-fn linear_residual(layer: &Linear, x: Tensor<3>, residual: Tensor<3>) -> Tensor<3> {
-    ops::linear_residual(x, layer.weight.val(), layer.bias.as_ref().map(Param::val), residual)
-}
-
-/// The product of sizes; the largest number where it is more.
-fn product(sizes: &[usize]) -> usize {
-    sizes.iter().fold(1, |product: usize, &size| product.saturating_mul(size))
-}
-
-/// The sum of sizes; the largest number where it is more.
-fn sum(sizes: &[usize]) -> usize {
-    sizes.iter().fold(0, |sum: usize, &size| sum.saturating_add(size))
 }
 
 /// Where a token is: `[sin xω, cos xω, sin yω, cos yω]` with `ω_k = 10000^(−k/(n−1))` for the n

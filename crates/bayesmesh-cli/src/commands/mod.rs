@@ -165,17 +165,20 @@ fn show_recipe(name: Option<&str>) -> Result<Value> {
 
 /// A recipe file, or a built-in recipe where there is no such file; for data, the recipe that suits
 /// them.
-fn read_recipe(job: &Job, path: &Path, targets: &[String], set: &[String]) -> Result<Recipe> {
+fn read_recipe(job: &Job, path: &Path, aim: &args::Aim, set: &[String]) -> Result<Recipe> {
     let name = path.to_str().unwrap_or_default();
     let is_recipe = path.extension().is_some_and(|end| end == "toml");
-    if !targets.is_empty() && (is_recipe || builtin_names().contains(&name)) {
+    if (!aim.target.is_empty() || aim.horizon.is_some())
+        && (is_recipe || builtin_names().contains(&name))
+    {
         return Err(Usage(format!(
-            "--target is for a table, and {} is none; set `data.target` instead",
+            "--target and --horizon are for data, and {} is a recipe; set `data.target` and \
+             `data.outputs` instead",
             path.display()
         ))
         .into());
     }
-    if let Some((name, text)) = without_recipe::chosen(path, targets)? {
+    if let Some((name, text)) = without_recipe::chosen(path, aim)? {
         return Ok(Recipe::parse(job.catalogue(), &text, &name, set)?);
     }
     if path.exists() {

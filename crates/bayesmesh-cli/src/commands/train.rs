@@ -40,7 +40,7 @@ pub fn demo(job: &Job, arguments: args::Demo) -> Result<Value> {
 
 /// Trains a recipe.
 pub fn train(job: &Job, arguments: args::Train) -> Result<Value> {
-    let recipe = read_recipe(job, &arguments.recipe, &arguments.target, &arguments.set)?.located();
+    let recipe = read_recipe(job, &arguments.recipe, &arguments.aim, &arguments.set)?.located();
     let recipe = recipe.use_case().resolved(recipe)?;
     let mesh = job.mesh(&arguments.ranks, &recipe)?;
     job.warn_of_crowding(mesh)?;

@@ -3,6 +3,7 @@
 
 mod globe_cnn;
 mod mlp;
+mod patch_transformer;
 mod resnet;
 mod swin;
 mod vit;
@@ -30,12 +31,15 @@ pub struct Shape {
     /// The number of codes of each categorical column, which are the last of the input: 0, which is
     /// a missing or unknown value, included. Empty where all inputs are numbers.
     pub categories: Vec<usize>,
+    /// Where an example is a window of series: columns of the past, and steps of each, which come
+    /// first.
+    pub history: Option<[usize; 2]>,
 }
 
 impl Shape {
     /// An example whose inputs are all numbers.
     pub fn new(inputs: Vec<usize>, outputs: usize) -> Self {
-        Self { inputs, outputs, categories: Vec::new() }
+        Self { inputs, outputs, categories: Vec::new(), history: None }
     }
 }
 

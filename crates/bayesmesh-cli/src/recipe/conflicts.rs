@@ -25,6 +25,22 @@ impl Conflict {
     pub fn new(key: &str, message: impl Into<String>, help: impl Into<String>) -> Self {
         Self { key: key.to_owned(), message: message.into(), help: help.into() }
     }
+
+    /// Shares of the data for training, validation and test that do not sum to 1.
+    pub fn of_shares(split: &[f64; 3], example: &str) -> Option<Self> {
+        let sum: f64 = split.iter().sum();
+        // Without the digits that binary fractions add.
+        let shown = (sum * 1e6).round() / 1e6;
+        ((sum - 1.0).abs() >= 1e-6).then(|| {
+            Self::new(
+                "data.split",
+                format!("the shares of `data.split` sum to {shown}, not to 1"),
+                format!(
+                    "shares for training, validation and test, for example `split = {example}`"
+                ),
+            )
+        })
+    }
 }
 
 /// Everything about a recipe that does not go together.

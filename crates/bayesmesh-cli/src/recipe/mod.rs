@@ -49,6 +49,7 @@ use sections::{Rate, RunLength};
 use source::Source;
 use tree::{Node, Place};
 
+use crate::exit::Usage;
 use crate::use_cases::Entry;
 
 /// The section with what is learned from, and its key for where that is.
@@ -237,6 +238,16 @@ impl Recipe {
             data.extend(keys);
         }
         self
+    }
+
+    /// The same if all of it goes together, which may show only when the data are known.
+    pub(crate) fn settled(self) -> anyhow::Result<Self> {
+        match conflicts::all(&self)?.into_iter().next() {
+            None => Ok(self),
+            Some(Conflict { key, message, help }) => {
+                Err(Usage(format!("{key}: {message}; {help}")).into())
+            }
+        }
     }
 
     /// The resolved form: a recipe with every key and its value, which reads back as this one.

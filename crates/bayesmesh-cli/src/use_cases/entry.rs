@@ -133,7 +133,7 @@ impl<U: UseCase> Entry for Registered<U> {
 
     fn resolved(&self, recipe: Recipe) -> Result<Recipe> {
         let keys = U::resolve(&recipe.section("data")?, &recipe)?;
-        Ok(recipe.with_data(keys))
+        recipe.with_data(keys).settled()
     }
 
     fn splits(&self, recipe: &Recipe) -> Result<Splits> {

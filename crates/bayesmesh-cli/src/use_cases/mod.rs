@@ -12,11 +12,13 @@ mod era5;
 mod images;
 mod load;
 mod picture;
+mod series;
 mod table;
 
 pub use data_command::{DataCommand, DataVerb};
 pub use entry::{Entry, Verb, entry};
 pub(crate) use images::default_recipe as recipe_for_images;
+pub(crate) use series::default_recipe as recipe_for_series;
 pub(crate) use table::default_recipe as recipe_for_table;
 
 use std::path::Path;
@@ -42,6 +44,7 @@ use crate::tasks::{AssessmentOf, TargetOf, Task};
 /// The use cases of the program.
 pub const BUILTIN: &[&dyn Entry] = &[
     entry::<load::Load>(),
+    entry::<series::Series>(),
     entry::<cifar10::Cifar10>(),
     entry::<era5::Era5>(),
     entry::<images::Images>(),

@@ -288,21 +288,6 @@ pub enum LoadError {
         why: String,
     },
 
-    /// Fractions that do not divide a series.
-    #[error("split {fractions:?} of {n} values: {problem}")]
-    Fractions {
-        /// Training, validation and test.
-        fractions: [f64; 3],
-        /// Number of values.
-        n: usize,
-        /// What is wrong and what to do.
-        problem: String,
-    },
-
-    /// The values cannot be normalised.
-    #[error("normalisation: {0}")]
-    Normalise(String),
-
     /// A setting of the generator, or a series to write, is out of range.
     #[error("{0}")]
     Setting(String),

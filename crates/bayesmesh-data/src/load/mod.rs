@@ -1,4 +1,4 @@
-//! Grid load series: read what people have, repair it by stated rules, split and normalise it.
+//! Grid load series: read what people have, repair it by stated rules.
 //!
 //! [`read`] recognises the file by its header (see [`Format`] for the headers), brings it to a
 //! regular UTC grid in MW and says in a [`RepairReport`] everything it changed. The rules are those
@@ -27,28 +27,22 @@ mod fetch;
 mod format;
 mod gaps;
 mod grid;
-mod normaliser;
 mod number;
 mod outliers;
 mod read;
 mod report;
 mod rules;
 mod series;
-mod split;
 pub mod synth;
 mod time;
-mod windows;
 mod write;
 
 pub use error::LoadError;
 pub use fetch::fetch;
 pub use format::Format;
-pub use normaliser::Normaliser;
 pub use read::{read, read_from, read_with};
 pub use report::{RepairEvent, RepairKind, RepairReport};
 pub use rules::RepairRules;
 pub use series::LoadSeries;
-pub use split::{Split, split};
 pub use time::format_time;
-pub use windows::LoadWindows;
 pub use write::{save_csv, write_csv};

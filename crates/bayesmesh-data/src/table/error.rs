@@ -13,6 +13,10 @@ pub enum TableError {
     #[error("{0}")]
     Read(FileError),
 
+    /// A file that cannot be written.
+    #[error("{0}")]
+    Write(FileError),
+
     /// The file is no table that can be read.
     #[error("{}: {problem}", file.display())]
     File {
@@ -68,17 +72,18 @@ impl TableError {
     pub fn blame(&self) -> Blame {
         match self {
             Self::NoColumn { .. } | Self::Setting(_) => Blame::Setting,
+            Self::Write(_) => Blame::File,
             _ => Blame::Data,
         }
     }
 
     /// Of a column.
-    pub(super) fn column(column: &str, problem: impl Into<String>) -> Self {
+    pub(crate) fn column(column: &str, problem: impl Into<String>) -> Self {
         Self::Column { column: column.to_owned(), problem: problem.into() }
     }
 
     /// Of a column that is not there.
-    pub(super) fn no_column(column: &str, names: &[&str]) -> Self {
+    pub(crate) fn no_column(column: &str, names: &[&str]) -> Self {
         let folded = |name: &str| -> String {
             name.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect()
         };
@@ -95,7 +100,7 @@ impl TableError {
 }
 
 /// Names for a message; of many the first.
-pub(super) fn some(names: &[String]) -> String {
+pub(crate) fn some(names: &[String]) -> String {
     const SHOWN: usize = 20;
     let shown: Vec<String> = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
     match names.len().saturating_sub(SHOWN) {

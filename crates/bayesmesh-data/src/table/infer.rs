@@ -228,7 +228,7 @@ fn of_texts(texts: &Texts, present: usize, missing: usize) -> (ColumnKind, Strin
 }
 
 /// `true` or `false`, in any case.
-pub(super) fn flag(text: &str) -> Option<bool> {
+pub(crate) fn flag(text: &str) -> Option<bool> {
     match () {
         () if text.eq_ignore_ascii_case("true") => Some(true),
         () if text.eq_ignore_ascii_case("false") => Some(false),
@@ -350,7 +350,7 @@ pub(super) fn short(x: f64) -> String {
 }
 
 /// The numbers of a column that is to have some; refuses what is none.
-pub(super) fn numbers_of(column: &Column, rows: usize) -> Result<Vec<f64>, TableError> {
+pub(crate) fn numbers_of(column: &Column, rows: usize) -> Result<Vec<f64>, TableError> {
     match &column.cells {
         Cells::Empty => Ok(vec![f64::NAN; rows]),
         Cells::Numbers(numbers) => Ok(numbers.clone()),
@@ -390,7 +390,7 @@ pub(super) fn flags_of(column: &Column, rows: usize) -> Result<Vec<f64>, TableEr
 }
 
 /// The points in time of a column that is to have some.
-pub(super) fn times_of(column: &Column, rows: usize) -> Result<Vec<i64>, TableError> {
+pub(crate) fn times_of(column: &Column, rows: usize) -> Result<Vec<i64>, TableError> {
     match &column.cells {
         Cells::Empty => Ok(vec![NEVER; rows]),
         Cells::Times(times) => Ok(times.clone()),

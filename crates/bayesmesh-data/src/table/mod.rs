@@ -26,9 +26,15 @@ mod uci;
 
 pub use encode::{Code, Cycle, Encoded, Encoder, Input, Scale, target_classes, target_values};
 pub use error::TableError;
+pub(crate) use error::some;
 pub use examples::{Examples, Labels, Targets, Values};
 pub use frame::{Cells, Column, Frame, MISSING, NEVER, Texts};
 pub use infer::{ColumnKind, Found, Kinds, infer};
+pub(crate) use infer::{flag, numbers_of, times_of};
 pub use read::{Reading, read};
 pub use split::{By, Division, Parts};
+pub(crate) use text::number;
 pub use uci::Folder;
+
+#[cfg(test)]
+pub(crate) use {text::parse as parse_text, time::parse_time};

@@ -23,7 +23,7 @@ use super::time::parse_time;
 const PIECE: usize = 1 << 20;
 
 /// Reads a table from the bytes of a file.
-pub(super) fn parse(path: &Path, bytes: &[u8], reading: &Reading<'_>) -> Result<Frame, TableError> {
+pub(crate) fn parse(path: &Path, bytes: &[u8], reading: &Reading<'_>) -> Result<Frame, TableError> {
     let refuse = |problem: String| TableError::File { file: path.into(), problem };
     if is_utf16(&bytes[..bytes.len().min(64)]) {
         return Err(refuse(
@@ -356,7 +356,7 @@ fn joined(pieces: Vec<(usize, Building)>) -> Cells {
 }
 
 /// A finite number; `comma` says that it may have a comma for the point.
-pub(super) fn number(cell: &[u8], comma: bool) -> Option<f64> {
+pub(crate) fn number(cell: &[u8], comma: bool) -> Option<f64> {
     // Words such as `inf` and `nan` are none.
     let [first, ..] = cell else { return None };
     if !(first.is_ascii_digit() || matches!(first, b'-' | b'+' | b'.')) {

@@ -35,7 +35,7 @@ pub struct VariantRun {
 
 /// Trains every variant with every seed and division, and writes what they came to beside them.
 pub fn compare(job: &Job, arguments: &args::Compare) -> Result<Value> {
-    let base = read_recipe(job, &arguments.recipe, &arguments.target, &arguments.set)?.located();
+    let base = read_recipe(job, &arguments.recipe, &arguments.aim, &arguments.set)?.located();
     let splits = arguments.splits.map(|asked| splits(&base, asked)).transpose()?;
     let seeds = arguments.seeds.unwrap_or(if splits.is_some() { 1 } else { 3 });
     let plan = Plan::new(&base.name, &arguments.vary, base.train.seed, seeds, splits)?;
@@ -127,7 +127,7 @@ fn recipes(job: &Job, arguments: &args::Compare, plan: &Plan) -> Result<Vec<Vec<
         let mut set = arguments.set.clone();
         set.extend(variant.settings.iter().map(|(key, value)| format!("{key}={value}")));
         set.extend(repeat.settings());
-        let recipe = read_recipe(job, &arguments.recipe, &arguments.target, &set)?.located();
+        let recipe = read_recipe(job, &arguments.recipe, &arguments.aim, &set)?.located();
         recipe.use_case().resolved(recipe)
     };
     let of_variant =

@@ -26,7 +26,7 @@ pub(super) fn report<U: UseCase<Task = Regression>>(
     );
     let sections = vec![
         training(task, run.metrics),
-        calibration(task, assessment, &Outputs { name: "output", label: "output", step: 1.0 }),
+        calibration(task, assessment, &Outputs { name: "output", label: "output".to_owned(), step: 1.0 }),
         Section::new("Scores").with(Block::Table(scores(task, assessment, "prediction", &[]))),
     ];
     page(run, lead, headline(task, assessment, None), sections, None)
@@ -78,7 +78,7 @@ pub struct Outputs {
     /// What one is called: "lead time".
     pub name: &'static str,
     /// The axis along which they stand: "lead time (h)".
-    pub label: &'static str,
+    pub label: String,
     /// How far apart they stand on it.
     pub step: f64,
 }
@@ -207,7 +207,7 @@ fn levels(assessment: &RegressionAssessment) -> Table {
 }
 
 fn coverage_by_output(assessment: &RegressionAssessment, outputs: &Outputs) -> Plot {
-    let &Outputs { name, label, step } = outputs;
+    let Outputs { name, label, step } = outputs;
     let strata = &assessment.coverage_by_output.own;
     let colors = [Color::Blue, Color::Green, Color::Orange, Color::Purple];
     let count = strata.first().map_or(0, |stratum| stratum.coverage.len());
@@ -270,7 +270,7 @@ fn by_group(assessment: &RegressionAssessment) -> Option<Table> {
 }
 
 fn by_output(task: &Regression, assessment: &RegressionAssessment, outputs: &Outputs) -> Plot {
-    let &Outputs { name, label, step } = outputs;
+    let Outputs { name, label, step } = outputs;
     let points = |pick: fn(&(f64, f64)) -> f64| -> Vec<(f64, f64)> {
         let rows = assessment.by_output.iter().enumerate();
         rows.map(|(output, row)| ((output + 1) as f64 * step, pick(row))).collect()

@@ -209,7 +209,10 @@ impl Era5Settings {
 
     /// Keys that are right one by one but do not go together.
     pub fn conflicts(&self) -> Vec<Conflict> {
-        [self.names(), self.shares(), self.dates()].into_iter().flatten().collect()
+        [self.names(), Conflict::of_shares(&self.fields().split, "[0.7, 0.1, 0.2]"), self.dates()]
+            .into_iter()
+            .flatten()
+            .collect()
     }
 
     fn names(&self) -> Option<Conflict> {
@@ -228,18 +231,6 @@ impl Era5Settings {
         double.map(|name| {
             let message = format!("`{name}` is named twice");
             Conflict::new("data.variables", message, "name each variable once")
-        })
-    }
-
-    fn shares(&self) -> Option<Conflict> {
-        let sum: f64 = self.fields().split.iter().sum();
-        let shown = (sum * 1e6).round() / 1e6;
-        ((sum - 1.0).abs() >= 1e-6).then(|| {
-            Conflict::new(
-                "data.split",
-                format!("the shares of `data.split` sum to {shown}, not to 1"),
-                "shares for training, validation and test, for example `split = [0.7, 0.1, 0.2]`",
-            )
         })
     }
 

@@ -1,20 +1,17 @@
-//! A series, divided in time and cut into windows.
+//! A load series, from a file or generated.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use bayesmesh::Dataset as _;
 use bayesmesh_data::load::synth::{SynthConfig, german_like};
-use bayesmesh_data::load::{
-    self, LoadError, LoadSeries, LoadWindows, Normaliser, RepairReport, RepairRules,
-};
+use bayesmesh_data::load::{self, LoadError, LoadSeries, RepairReport, RepairRules};
+use bayesmesh_data::series::{Cut, Encoding, Panel, Period};
 use bayesmesh_schema::{Keys, Kinds};
 use serde::Deserialize;
 
-use crate::exit::Usage;
 use crate::recipe::{Conflict, Recipe};
 use crate::say::say;
+use crate::use_cases::series::{Baseline, Forecast};
 
 /// What is learned from.
 #[derive(Clone, Debug, PartialEq, Kinds, Deserialize)]
@@ -70,20 +67,10 @@ impl LoadSettings {
 
     /// Keys that are right one by one but do not go together.
     pub fn conflicts(&self) -> Vec<Conflict> {
-        [self.shares(), self.length()].into_iter().flatten().collect()
-    }
-
-    fn shares(&self) -> Option<Conflict> {
-        let sum: f64 = self.windows().split.iter().sum();
-        // Without the digits that binary fractions add.
-        let shown = (sum * 1e6).round() / 1e6;
-        ((sum - 1.0).abs() >= 1e-6).then(|| {
-            Conflict::new(
-                "data.split",
-                format!("the shares of `data.split` sum to {shown}, not to 1"),
-                "shares for training, validation and test, for example `split = [0.6, 0.1, 0.3]`",
-            )
-        })
+        [Conflict::of_shares(&self.windows().split, "[0.6, 0.1, 0.3]"), self.length()]
+            .into_iter()
+            .flatten()
+            .collect()
     }
 
     /// A generated series must be long enough for one example in each of its parts.
@@ -113,24 +100,18 @@ pub fn read(file: &Path) -> Result<(LoadSeries, RepairReport), LoadError> {
     load::read_with(file, &RepairRules::default(), &mut |words| say!("{words}"))
 }
 
-/// Everything about the data of a forecast.
+/// A load series as forecasts have it.
+pub fn panel(series: &LoadSeries) -> Panel {
+    let values = series.values.iter().copied().map(f64::from).collect();
+    Panel::of_one(Period::Seconds(series.step_seconds.into()), series.start, values)
+}
+
+/// Everything about the data of a load forecast.
 pub struct Load {
-    /// The series in MW.
-    pub series: LoadSeries,
+    /// The series in MW and its windows.
+    pub forecast: Forecast,
     /// What was found and repaired, if it comes from a file.
     pub repairs: Option<RepairReport>,
-    /// Mean and deviation of the training part.
-    pub normaliser: Normaliser,
-    /// Windows of each part, normalised.
-    pub train: LoadWindows,
-    /// See `train`.
-    pub valid: LoadWindows,
-    /// See `train`.
-    pub test: LoadWindows,
-    /// Values given to the network.
-    pub inputs: usize,
-    /// Values it predicts.
-    pub outputs: usize,
 }
 
 impl Load {
@@ -151,42 +132,21 @@ impl Load {
                 (german_like(&SynthConfig { seed, days, ..SynthConfig::default() })?, None)
             }
         };
-        let windows = settings.windows();
-        let split = load::split(series.len(), windows.split)?;
-        let normaliser =
-            Normaliser::fit(&series.values, split.train.clone()).with_context(|| {
-                recipe.data_path().map_or_else(String::new, |path| path.display().to_string())
-            })?;
-        let values = Arc::new(normaliser.apply_all(&series.values));
-        let part = |range: &std::ops::Range<usize>, stride| {
-            let (inputs, outputs) = (windows.inputs, windows.outputs);
-            LoadWindows::new(values.clone(), range.clone(), inputs, outputs, stride)
-        };
-        let load = Self {
-            train: part(&split.train, windows.stride),
-            valid: part(&split.valid, windows.stride),
-            test: part(&split.test, 1),
-            series,
-            repairs,
-            normaliser,
-            inputs: windows.inputs,
-            outputs: windows.outputs,
-        };
-        let parts = [&load.train, &load.valid, &load.test];
-        if let Some(index) = parts.iter().position(|part| part.is_empty()) {
-            let name = ["training", "validation", "test"][index];
-            return Err(Usage(format!(
-                "the {name} part of the series is shorter than a window of {} + {} values; use a \
-                 longer series, shorter windows or another data.split",
-                windows.inputs, windows.outputs
-            ))
-            .into());
-        }
-        Ok(load)
-    }
-
-    /// Values of the series in an hour, and so on.
-    pub fn steps_in(&self, seconds: usize) -> usize {
-        seconds / self.series.step_seconds as usize
+        let &Windows { inputs, outputs, stride, split } = settings.windows();
+        let panel = panel(&series);
+        let parts = panel.divide(split)?;
+        // As in the paper: each part stands for itself, and values are what they are.
+        let cut = Cut { inputs, outputs, stride, reach_back: false, relative: false };
+        let mut encoding = Encoding::new(panel.period, cut);
+        encoding.learn(&panel, &parts[0], false).with_context(|| {
+            recipe.data_path().map_or_else(String::new, |path| path.display().to_string())
+        })?;
+        let name = "same time yesterday".to_owned();
+        let key = "yesterday".to_owned();
+        let season = Some(series.steps_per_day());
+        let baselines = vec![Baseline { name, key, season }, Baseline::persistence()];
+        let mut forecast = Forecast::new(panel, encoding, parts, baselines)?;
+        forecast.unit = "MW";
+        Ok(Self { forecast, repairs })
     }
 }

@@ -1,32 +1,57 @@
-//! The load forecast: from the series to the report.
+//! The load forecast: a series with files and repairs of its own.
 
 mod commands;
 mod data;
-mod fan;
-mod predict;
-mod report;
 
 pub use data::Load;
 
+use std::path::Path;
+
 use anyhow::Result;
+use bayesmesh::Network;
 use bayesmesh::metrics::Score;
-use bayesmesh::{Dataset as _, Network};
-use bayesmesh_data::load::LoadWindows;
-use bayesmesh_models::MlpConfig;
+use bayesmesh_data::series::{Encoding, Panel, Period, SeriesWindows};
+use bayesmesh_models::{MlpConfig, PatchTransformerConfig};
 use bayesmesh_report::Report;
 use serde_json::Value;
 
+use super::series::{Extras, Forecast, Forecasts, predict, report, shape};
 use super::{DataCommand, Groups, InputOf, Reported, Trained, UseCase};
 use crate::args;
 use crate::commands::TrainedRun;
+use crate::exit::Usage;
 use crate::models::{ModelEntry, Shape};
 use crate::recipe::{Conflict, Recipe};
+use crate::say::say;
 use crate::tasks::regression::{Regression, RegressionAssessment};
-use data::LoadSettings;
-use fan::Extras;
+use data::{LoadSettings, panel, read};
 
-/// What the baselines are called.
-const BASELINES: [&str; 2] = ["same time yesterday", "persistence"];
+impl Forecasts for Load {
+    const QUANTITY: &'static str = "grid load";
+
+    fn forecast(&self) -> &Forecast {
+        &self.forecast
+    }
+
+    fn read_panel(encoding: &Encoding, path: &Path) -> Result<Panel> {
+        let (series, repairs) = read(path)?;
+        if !repairs.is_clean() {
+            say!("{repairs}");
+        }
+        let Period::Seconds(learned) = encoding.period else {
+            return Err(Usage("a load has a value every so many seconds".to_owned()).into());
+        };
+        if i64::from(series.step_seconds) != learned {
+            return Err(Usage(format!(
+                "{} has a value every {} s, but the network was trained on one every {learned} s",
+                path.display(),
+                series.step_seconds
+            ))
+            .into());
+        }
+        Ok(panel(&series))
+    }
+}
 
 impl UseCase for Load {
     const NAME: &'static str = "load";
@@ -37,16 +62,16 @@ impl UseCase for Load {
     const SERIES: bool = true;
     type Settings = LoadSettings;
     type Task = Regression;
-    type Data = LoadWindows;
+    type Data = SeriesWindows;
     type Extras = Extras;
 
     fn models() -> Vec<ModelEntry> {
-        vec![ModelEntry::of::<Self, MlpConfig>()]
+        vec![ModelEntry::of::<Self, MlpConfig>(), ModelEntry::of::<Self, PatchTransformerConfig>()]
     }
 
     fn shape(settings: &LoadSettings) -> Shape {
         let windows = settings.windows();
-        Shape::new(vec![windows.inputs], windows.outputs)
+        shape([1, 0], windows.inputs, windows.outputs, 0, 1)
     }
 
     fn conflicts(settings: &LoadSettings) -> Vec<Conflict> {
@@ -58,44 +83,27 @@ impl UseCase for Load {
     }
 
     fn task(&self) -> Regression {
-        let (scale, shift) = (self.normaliser.std, self.normaliser.mean);
-        Regression { unit: "MW".to_owned(), decimals: 0, scale, shift, ..Regression::plain() }
+        self.forecast.task()
     }
 
-    fn train(&self) -> &LoadWindows {
-        &self.train
+    fn train(&self) -> &SeriesWindows {
+        &self.forecast.train
     }
 
-    fn valid(&self) -> Option<&LoadWindows> {
-        Some(&self.valid)
+    fn valid(&self) -> Option<&SeriesWindows> {
+        Some(&self.forecast.valid)
     }
 
-    fn test(&self) -> &LoadWindows {
-        &self.test
+    fn test(&self) -> &SeriesWindows {
+        &self.forecast.test
     }
 
     fn describe(&self) -> String {
-        format!(
-            "{} training, {} validation, {} test windows of {} + {} values",
-            self.train.len(),
-            self.valid.len(),
-            self.test.len(),
-            self.inputs,
-            self.outputs
-        )
+        self.forecast.describe()
     }
 
-    /// By the time of day at which a forecast begins.
     fn groups(&self) -> Option<Groups> {
-        const HOURS: i64 = 4;
-        let names =
-            (0..24 / HOURS).map(|part| format!("{:02}–{:02} h", part * HOURS, (part + 1) * HOURS));
-        let group = |window: usize| {
-            let time = self.series.time(self.test.start(window) + self.inputs);
-            (time.rem_euclid(86_400) / (HOURS * 3600)) as usize
-        };
-        let of = (0..self.test.len()).map(group).collect();
-        Some(Groups { by: "time of day (UTC)", names: names.collect(), of })
+        self.forecast.groups()
     }
 
     fn findings(&self) -> Option<String> {
@@ -118,8 +126,7 @@ impl UseCase for Load {
     }
 
     fn extra_scores(extras: &Extras) -> Vec<Score> {
-        let names = ["yesterday_rmse_mw", "persistence_rmse_mw"];
-        names.into_iter().zip(extras.baselines).map(|(name, rmse)| Score::new(name, rmse)).collect()
+        extras.scores("_mw")
     }
 
     fn table(&self, assessment: &RegressionAssessment, extras: &Extras) -> String {
@@ -127,14 +134,22 @@ impl UseCase for Load {
     }
 
     fn report(&self, run: &Reported<'_, Self>) -> Report {
-        report::report(run)
+        let repairs = self.repairs.as_ref().filter(|repairs| !repairs.is_clean());
+        let notes = repairs.map(|repairs| {
+            format!(
+                "{} values of the series were repaired; `bayesmesh data check load FILE` lists \
+                 them.",
+                repairs.replaced()
+            )
+        });
+        report(run, notes)
     }
 
     fn predict<N: Network<Input = InputOf<Self>> + 'static>(
         run: &mut TrainedRun<'_, Self, N>,
         arguments: &args::Predict,
     ) -> Result<Value> {
-        predict::predict(run, arguments)
+        predict(run, arguments)
     }
 
     fn data_commands() -> Vec<DataCommand> {

@@ -97,7 +97,7 @@ impl TableConfig {
     /// The shape of an encoded row. Before the data have been looked at it has no inputs.
     pub fn shape(&self, outputs: usize) -> Shape {
         let categories = self.codes.clone().unwrap_or_default();
-        Shape { inputs: vec![self.inputs.unwrap_or_default()], outputs, categories }
+        Shape { categories, ..Shape::new(vec![self.inputs.unwrap_or_default()], outputs) }
     }
 
     /// What the user says of columns.
