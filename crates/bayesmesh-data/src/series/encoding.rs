@@ -114,7 +114,10 @@ impl Coding {
             }
             (Self::Kinds(kinds), Covariate::Texts(texts)) => {
                 let one = |kind: &String| -> Vec<f32> {
-                    texts.iter().map(|text| f32::from(u8::from(text.as_ref() == Some(kind)))).collect()
+                    texts
+                        .iter()
+                        .map(|text| f32::from(u8::from(text.as_ref() == Some(kind))))
+                        .collect()
                 };
                 Ok(kinds.iter().map(one).collect())
             }

@@ -117,12 +117,11 @@ impl Period {
                 return Some(Self::Months(months));
             }
         }
-        let spans = series
-            .filter(|times| times.len() > 1)
-            .map(|times| (times[times.len() - 1] - times[0]) / most + 1);
-        let steps: i64 = spans.sum();
-        let rows = sorted.len() as f64;
-        match rows / (steps as f64) < 1.0 - GAPS {
+        let several = series.filter(|times| times.len() > 1);
+        let steps = |times: &[i64]| (times[times.len() - 1] - times[0]) / most + 1;
+        let (rows, steps) =
+            several.fold((0, 0), |(rows, sum), times| (rows + times.len(), sum + steps(times)));
+        match (rows as f64) < (1.0 - GAPS) * steps as f64 {
             true => Some(Self::Rows),
             false => Some(Self::Seconds(most)),
         }

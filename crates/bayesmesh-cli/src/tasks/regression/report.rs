@@ -26,7 +26,11 @@ pub(super) fn report<U: UseCase<Task = Regression>>(
     );
     let sections = vec![
         training(task, run.metrics),
-        calibration(task, assessment, &Outputs { name: "output", label: "output".to_owned(), step: 1.0 }),
+        calibration(
+            task,
+            assessment,
+            &Outputs { name: "output", label: "output".to_owned(), step: 1.0 },
+        ),
         Section::new("Scores").with(Block::Table(scores(task, assessment, "prediction", &[]))),
     ];
     page(run, lead, headline(task, assessment, None), sections, None)

@@ -35,7 +35,7 @@ kind = \"gaussian-mixture\"
 
 [train]
 epochs = 40
-patience = 8
+patience = 12
 samples = 8
 batch = 256
 clip_norm = 10.0
@@ -43,7 +43,7 @@ memory = \"retain\"
 
 [optimizer]
 kind = \"adam\"
-rate = 1e-3
+rate = 2e-3
 
 [schedule]
 kind = \"cosine\"

@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bayesmesh_comm::{Communicator, Operation, Reduce};
+use bayesmesh_kernels::process_memory;
 use burn::tensor::Device;
 
 use crate::error::Result;
@@ -69,6 +70,8 @@ impl Part {
         keep: bool,
     ) -> Result<()> {
         if let Some(own) = self.optimizer.take() {
+            // What the steps have freed would stay beside the whole state.
+            process_memory::give_back_freed();
             let device = member.posterior.parameters().device();
             member.optimizer = self.gather(peers, own.into_state(), config, device, keep)?;
         }
