@@ -8,8 +8,13 @@ use common::{Outcome, Scratch};
 use serde_json::Value;
 
 /// Settings of a training that takes a moment.
-const SMALL: &[&str] =
-    &["train.epochs=15", "train.samples=2", "model.hidden=[32]", "evaluate.draws=8"];
+const SMALL: &[&str] = &[
+    "train.epochs=30",
+    "train.batch=32",
+    "train.samples=2",
+    "model.hidden=[32]",
+    "evaluate.draws=8",
+];
 
 fn run(scratch: &Scratch, arguments: &[&str], settings: &[&str]) -> Outcome {
     let settings = settings.iter().flat_map(|setting| ["--set", *setting]);
@@ -144,7 +149,7 @@ fn months_beside_each_other_and_a_trend() {
     }
     scratch.write("sold.csv", &text);
     let train = ["train", "sold.csv", "--target", "north", "--target", "south", "--horizon", "6"];
-    let settings = [SMALL, &["train.batch=32", "train.epochs=60", "train.patience=60"]].concat();
+    let settings = [SMALL, &["train.patience=30"]].concat();
     let result = run(&scratch, &train, &settings).success();
     let test = &result["test"];
     assert!(number(test, "rmse") < 0.7 * number(test, "seasonal_12_rmse"), "{test}");
@@ -166,7 +171,7 @@ fn a_transformer_takes_the_same_series() {
     let train = ["train", "sales.csv", "--target", "sales", "--horizon", "7"];
     let network =
         ["model.kind=patch-transformer", "model.width=16", "model.heads=2", "model.mlp=32"];
-    let brief = ["train.epochs=15", "train.samples=2", "evaluate.draws=8"];
+    let brief = ["train.epochs=20", "train.batch=32", "train.samples=2", "evaluate.draws=8"];
     let settings = [&brief[..], &network, SHOPS].concat();
     let result = run(&scratch, &train, &settings).success();
     let test = &result["test"];

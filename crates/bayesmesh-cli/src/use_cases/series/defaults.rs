@@ -34,10 +34,10 @@ kind = \"mc-dropout\"
 kind = \"gaussian-mixture\"
 
 [train]
-epochs = 40
+epochs = 60
 patience = 12
 samples = 8
-batch = 256
+batch = 128
 clip_norm = 10.0
 memory = \"retain\"
 
