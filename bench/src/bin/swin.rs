@@ -7,8 +7,8 @@
 //! Beside the settings, KEY may be `small=true` (a tiny network for a quick try), `grid=61x96`
 //! (fewer points, as many weights), `checkpoint=true` (blocks are run again in the backward pass)
 //! and `augment=K` (turn the globe by K columns). Prints what the steps are said to hold in MiB,
-//! for each step the seconds and the processor seconds of a draw, then the peak memory in MiB, and
-//! last the seconds of a draw in the best step.
+//! for each step the seconds and the processor seconds of a draw and the most MiB held by then; then
+//! the most MiB of all, the end of the run included, and last the seconds of a draw in the best step.
 
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -17,7 +17,7 @@ use bayesmesh::checkpoint::Checkpoint;
 use bayesmesh::comm::Communicator;
 use bayesmesh::loss::{Combine, GaussianOfDraws};
 use bayesmesh::posterior::Tape;
-use bayesmesh::trainer::{Callback, Flow, Footprint, Memory, Sizes, StepReport};
+use bayesmesh::trainer::{Callback, EpochReport, Flow, Footprint, Memory, Sizes, StepReport};
 use bayesmesh::{
     Draw, Length, MeanField, Mesh, Network, Place, Point, Posterior, Prior, Purpose, Settings,
     Stream, TensorDataset, Trainer, process_memory,
@@ -162,7 +162,8 @@ impl Work {
         for (step, pair) in times.windows(2).enumerate() {
             let seconds = (pair[1].0 - pair[0].0).as_secs_f64() / draws;
             let processor = (pair[1].1 - pair[0].1) / draws;
-            println!("step {step}: {seconds} s/draw, processor {processor} s/draw");
+            let peak = mebibytes(pair[1].2);
+            println!("step {step}: {seconds} s/draw, processor {processor} s/draw, peak {peak}");
             best = best.min(seconds);
         }
         finish(best);
@@ -179,17 +180,26 @@ fn mebibytes(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-/// When each step ended, by the clock and by the processor.
+/// When each step ended, by the clock and by the processor, and the most memory held by then.
 #[derive(Clone, Default)]
-struct Clock(Arc<Mutex<Vec<(Instant, f64)>>>);
+struct Clock(Arc<Mutex<Vec<(Instant, f64, u64)>>>);
 
 impl Callback for Clock {
     fn wants_checkpoint(&self, _: &StepReport) -> bool {
         false
     }
 
+    // A step is an epoch of the one example.
+    fn wants_checkpoint_of_epoch(&self, _: &EpochReport) -> bool {
+        false
+    }
+
     fn on_step(&mut self, _: &StepReport, _: &dyn Fn() -> Checkpoint) -> bayesmesh::Result<Flow> {
-        self.0.lock().expect("not poisoned").push((Instant::now(), processor_seconds()));
+        self.0.lock().expect("not poisoned").push((
+            Instant::now(),
+            processor_seconds(),
+            process_memory::peak_bytes().unwrap_or(0),
+        ));
         Ok(Flow::Continue)
     }
 }

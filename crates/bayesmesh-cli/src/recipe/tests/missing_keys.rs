@@ -36,6 +36,7 @@ fn a_kind() {
      it is one of
      `load`: a series of electrical load from a CSV file: Open Power System Data, ENTSO-E, SMARD, Kaggle's `de.csv` or plain `timestamp,load`
      `load-synthetic`: a generated series that looks like the German load; needs no file
+     `series`: one or several series of any period from a CSV or Parquet file, with what goes with them
      `cifar10`: photographs of 32×32 pixels in ten classes, 50,000 to learn from and 10,000 to test with
      `cifar10-synthetic`: generated images of the same form, stripes in ten colours; needs no file
      `era5`: weather on a grid of latitudes and longitudes, in the Zarr layout of WeatherBench2: ERA5, or any analysis in the same form

@@ -232,7 +232,7 @@ fn every_kind_reads_back_with_its_keys() {
             assert_has_keys(catalogue.schema(), &table);
         }
     }
-    assert_eq!(kinds, 8 + 5 + 5 + 2 + 15 + 3 + 3 + 6);
+    assert_eq!(kinds, 9 + 6 + 5 + 2 + 15 + 3 + 3 + 6);
 }
 
 /// A table has the keys of its kind, but for those that may be unset, and no other.
