@@ -15,7 +15,10 @@ use serde::{Deserialize, Serialize};
 
 use super::error::TableError;
 use super::frame::{Cells, Column, Frame, MISSING, NEVER, Texts};
-use super::infer::{ColumnKind, Found, flags_of, numbers_of, short, times_of};
+use super::infer::{
+    ColumnKind, Found, flags_of, numbers_of, order_of, short, times_like, times_of,
+};
+use super::slashed::Order;
 use super::time::day_of;
 
 /// How rows are encoded.
@@ -57,6 +60,9 @@ pub enum Code {
         scale: Scale,
         /// The others.
         cycles: Vec<Cycle>,
+        /// What comes first where dates have slashes.
+        #[serde(default)]
+        first: Option<Order>,
     },
     /// The place of its text in this list, from 1.
     Category(Vec<String>),
@@ -299,7 +305,7 @@ fn learn(
             if there().any(|time| time.rem_euclid(86_400) != 0) {
                 cycles.push(Cycle::Day);
             }
-            Code::Date { scale, cycles }
+            Code::Date { scale, cycles, first: order_of(column) }
         }
         _ => {
             let owned;
@@ -394,8 +400,8 @@ impl Input {
                 let own = |x: &f64| if x.is_nan() { 0.0 } else { scale.apply(*x) };
                 vec![numbers.iter().map(own).collect()]
             }
-            Code::Date { scale, cycles } => {
-                let times = times_of(column, rows)?;
+            Code::Date { scale, cycles, first } => {
+                let times = times_like(column, rows, *first)?;
                 let days = |time: i64| time as f64 / 86_400.0;
                 if notice {
                     let there = times.iter().enumerate().filter(|(_, time)| **time != NEVER);
