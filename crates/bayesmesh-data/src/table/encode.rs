@@ -420,9 +420,7 @@ impl Input {
                 };
                 let mut columns = vec![each(&|time| f64::from(scale.apply(days(time))))];
                 for cycle in cycles {
-                    let phase = |time: i64| cycle.phase(time);
-                    columns.push(each(&|time| phase(time).sin()));
-                    columns.push(each(&|time| phase(time).cos()));
+                    columns.extend(cycle.columns(&times));
                 }
                 columns
             }
@@ -446,6 +444,32 @@ impl Scale {
 }
 
 impl Cycle {
+    /// Sine and cosine of each time; zero where it is missing.
+    fn columns(self, times: &[i64]) -> [Vec<f32>; 2] {
+        let parts = |time: i64| {
+            let (sine, cosine) = self.phase(time).sin_cos();
+            [sine as f32, cosine as f32]
+        };
+        let there = || times.iter().copied().filter(|time| *time != NEVER);
+        let day = |time: i64| time.div_euclid(86_400);
+        let first = there().min().map_or(0, day);
+        let days = there().max().map_or(0, day) - first + 1;
+        // Of each day once, where there are fewer days than rows.
+        let known: Vec<[f32; 2]> = match self {
+            Self::Year | Self::Week if days <= times.len() as i64 => {
+                (first..first + days).map(|day| parts(day * 86_400)).collect()
+            }
+            _ => Vec::new(),
+        };
+        let of = |time: &i64| match known.is_empty() {
+            _ if *time == NEVER => [0.0; 2],
+            true => parts(*time),
+            false => known[(day(*time) - first) as usize],
+        };
+        let both: Vec<[f32; 2]> = times.iter().map(of).collect();
+        [0, 1].map(|part| both.iter().map(|both| both[part]).collect())
+    }
+
     /// The angle of a point in time.
     fn phase(self, time: i64) -> f64 {
         let (day, weekday) = day_of(time);

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use rayon::prelude::*;
+
 use super::error::TableError;
 use super::frame::{Cells, Column, Frame, MISSING, NEVER, Texts};
 use super::slashed::{Order, Slashed, Slashes};
@@ -138,7 +140,7 @@ impl Kinds {
 pub fn infer(frame: &Frame, said: &Kinds) -> Result<Vec<Found>, TableError> {
     said.check(frame)?;
     let targets: Vec<&Column> = said.targets.iter().filter_map(|name| frame.column(name)).collect();
-    let found = frame.columns.iter().map(|column| {
+    let found = frame.columns.par_iter().map(|column| {
         let missing = column.cells.missing(frame.rows);
         let (kind, note) = match said.said(&column.name) {
             // The recipe of a run names what was left out, but not why.
