@@ -141,6 +141,48 @@ fn dates_become_parts_and_columns_may_come_in_any_order() {
     assert!(error.contains("there is no column `day`"), "{error}");
 }
 
+/// Dates with slashes are those of any other form, in the order that the whole column has, which
+/// rows to predict then need not show.
+#[test]
+fn dates_with_slashes_are_read_in_one_order() {
+    let day = |row: usize| (2020 + row % 3, row % 12 + 1, row % 28 + 1);
+    let rows: Vec<usize> = (0..40).collect();
+    let encoded_as = |table: &Frame| encoder(table, &rows).encode(table, false).unwrap();
+    let plain = lines("day,y", 40, |row| {
+        let (year, month, day) = day(row);
+        format!("{year}-{month:02}-{day:02},{row}")
+    });
+    let american = lines("day,y", 40, |row| {
+        let (year, month, day) = day(row);
+        format!("{month}/{day}/{year},{row}")
+    });
+    let british = lines("day,y", 40, |row| {
+        let (year, month, day) = day(row);
+        format!("{day:02}/{month:02}/{year},{row}")
+    });
+    for table in [&american, &british] {
+        assert_eq!(encoded_as(table), encoded_as(&plain));
+    }
+    let found = infer(&american, &Kinds::default()).unwrap();
+    assert_eq!((found[0].kind, found[0].note.as_str()), (ColumnKind::Date, "month first"));
+    let new = frame("day\n3/4/2021\n");
+    let iso = frame("day\n2021-03-04\n");
+    let american = Encoder::from_json(&encoder(&american, &rows).to_json()).unwrap();
+    assert_eq!(american.encode(&new, false).unwrap(), american.encode(&iso, false).unwrap());
+    let british = encoder(&british, &rows);
+    assert_ne!(british.encode(&new, false).unwrap(), british.encode(&iso, false).unwrap());
+    // What was never shown is not guessed.
+    let error = encoder(&plain, &rows).encode(&new, false).unwrap_err().to_string();
+    assert!(error.contains("column `day`: each of its dates can be read"), "{error}");
+    let mixed = lines("day,y", 40, |row| match row % 2 {
+        0 => format!("{}/31/2024,{row}", [1, 3, 5][row % 3]),
+        _ => format!("31/{}/2024,{row}", [1, 3, 5][row % 3]),
+    });
+    let found = infer(&mixed, &Kinds::default()).unwrap();
+    assert_eq!(found[0].kind, ColumnKind::Text);
+    assert!(found[0].note.contains("has the day first and"), "{}", found[0].note);
+}
+
 #[test]
 fn a_column_without_anything_for_training_is_told() {
     let table = frame("a,b,y\n,1,0\n,2,1\n7,3,2\n8,3,2\n");

@@ -349,6 +349,35 @@ fn calibrated_noise_is_that_of_the_data() {
     let labels =
         trainer(3, Expected(Categorical), "1x1").predictor().estimate_noise(&classification(9), 2);
     assert!(labels.unwrap_err().to_string().contains("predicts classes"));
+    let own = trainer(3, Expected(Gaussian), "1x1").predictor().estimate_noise(&data, 2);
+    assert!(own.unwrap_err().to_string().contains("noise of its own"));
+}
+
+/// Noise is likelier than any other, wherever draws and rows are, and is not added to itself.
+#[test]
+fn estimated_noise_is_the_likeliest_on_every_mesh() {
+    let data = regression(70);
+    let with = |mesh: &str| {
+        let mut trainer = trainer(3, ExpectedSquaredError, mesh);
+        let first = trainer.calibrate_noise(&data, DRAWS).unwrap();
+        assert_eq!(trainer.calibrate_noise(&data, DRAWS).unwrap(), first);
+        first
+    };
+    let serial = with("1x1");
+    for mesh in ["2x1", "1x2", "3x2"] {
+        for (parallel, serial) in with(mesh).iter().zip(&serial) {
+            assert!((parallel / serial - 1.0).abs() < 1e-9, "{mesh}: {parallel} and {serial}");
+        }
+    }
+    let predictor = trainer(3, ExpectedSquaredError, "1x1").predictor();
+    let nll = |factor: f64| {
+        let noise = serial.iter().map(|std| factor * std).collect();
+        let scoring = Scoring { noise, ..Scoring::new(DRAWS) };
+        predictor.evaluate_as(&data, &scoring).unwrap().score("nll").unwrap().value
+    };
+    for factor in [0.2, 0.5, 0.8, 1.25, 2.0, 5.0] {
+        assert!(nll(1.0) < nll(factor), "{factor}: {} and {}", nll(1.0), nll(factor));
+    }
 }
 
 /// Metrics of one's own, and numbers of each example, on any mesh.

@@ -24,7 +24,7 @@ use crate::exit::{self, Interrupted, Usage};
 use crate::job::Job;
 use crate::models::Model;
 use crate::recipe::Recipe;
-use crate::run::RunFolder;
+use crate::run::{MetricsTable, RunFolder};
 use crate::say::{self, say};
 use crate::tasks::Task as _;
 use crate::use_cases::{CaseTrainer, InputOf, UseCase, Verb};
@@ -141,12 +141,14 @@ where
             keep: recipe.checkpoint.keep,
             validation: case.task().validation(&**trainer.loss()),
         };
-        let judge = recording.validation.judge;
+        let validation = recording.validation.clone();
         let recorder = Recorder::new(folder, recording)?;
         let progress = Progress::new().examples(U::EXAMPLES);
         trainer = trainer.with_callback(recorder).with_callback(progress);
         if let Some(patience) = recipe.patience {
-            trainer = trainer.with_callback(EarlyStopping::on(judge).patience(patience));
+            let stopping = EarlyStopping::on(validation.judge).patience(patience);
+            let before = validation.judged(&MetricsTable::read(folder.metrics())?);
+            trainer = trainer.with_callback(stopping.after(before));
         }
     }
     trainer = trainer.with_callback(StopOnSignal);

@@ -264,10 +264,11 @@ impl Recipe {
     /// The first key in which two recipes are not the same run. How long it lasts, how it is
     /// divided among threads and ranks, where its data are and what is kept or scored can change.
     pub fn first_difference(&self, other: &Self) -> Option<String> {
-        const FREE: [&str; 8] = [
+        const FREE: [&str; 9] = [
             "data.path",
             "train.epochs",
             "train.steps",
+            "train.max_steps",
             "train.threads",
             "train.overlap",
             "train.shard_optimizer",

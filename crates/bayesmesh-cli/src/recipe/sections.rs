@@ -11,17 +11,25 @@ pub(super) struct RunLength {
     #[key(default = 10, at_least = 1, also("num_epochs", "max_epochs"))]
     epochs: usize,
     /// Optimiser steps. Overrides `epochs`; for trials and benchmarks.
-    #[key(unset = "as many as the epochs have", at_least = 1, also("max_steps", "iterations"))]
+    #[key(unset = "as many as the epochs have", at_least = 1, also("iterations"))]
     steps: Option<usize>,
+    /// Ends the training after so many steps, whatever `epochs` says, so that one recipe suits few
+    /// examples and many.
+    #[key(unset = "there is no limit", at_least = 1, also("most_steps", "step_limit"))]
+    max_steps: Option<usize>,
     /// Ends the training after so many epochs in a row without a better score on validation data,
-    /// and keeps the best of all. A run that is resumed has patience anew.
+    /// and keeps the best of all.
     #[key(unset = "it lasts as long as said", at_least = 1, also("early_stopping"))]
     pub patience: Option<usize>,
 }
 
 impl From<RunLength> for Length {
     fn from(length: RunLength) -> Self {
-        length.steps.map_or(Self::Epochs(length.epochs), Self::Steps)
+        match (length.steps, length.max_steps) {
+            (Some(steps), most) => Self::Steps(most.map_or(steps, |most| steps.min(most))),
+            (None, Some(steps)) => Self::AtMost { epochs: length.epochs, steps },
+            (None, None) => Self::Epochs(length.epochs),
+        }
     }
 }
 

@@ -21,6 +21,7 @@ use crate::args;
 use crate::commands::TrainedRun;
 use crate::exit::Usage;
 use crate::recipe::Recipe;
+use crate::run::MetricsTable;
 use crate::use_cases::{InputOf, Reported, Trained, UseCase};
 
 /// A task in words, with the losses that recipes can name for it.
@@ -125,6 +126,18 @@ pub struct Validation {
     pub columns: Vec<ValidationColumn>,
     /// The score of the library that makes a checkpoint the best one: the lowest does.
     pub judge: &'static str,
+}
+
+impl Validation {
+    /// The scores by which the best checkpoint was chosen, epoch by epoch, of those written down.
+    pub fn judged(&self, metrics: &MetricsTable) -> Vec<f64> {
+        let column = self.columns.iter().find(|column| column.score == self.judge);
+        let column = column.and_then(|column| {
+            let points = metrics.column(&format!("validation_{}", column.name))?;
+            Some(points.into_iter().map(|(_, value)| value / column.unit).collect())
+        });
+        column.unwrap_or_default()
+    }
 }
 
 /// A score on validation data as it is written down.

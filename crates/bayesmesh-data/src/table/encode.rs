@@ -15,7 +15,10 @@ use serde::{Deserialize, Serialize};
 
 use super::error::TableError;
 use super::frame::{Cells, Column, Frame, MISSING, NEVER, Texts};
-use super::infer::{ColumnKind, Found, flags_of, numbers_of, short, times_of};
+use super::infer::{
+    ColumnKind, Found, flags_of, numbers_of, order_of, short, times_like, times_of,
+};
+use super::slashed::Order;
 use super::time::day_of;
 
 /// How rows are encoded.
@@ -57,6 +60,9 @@ pub enum Code {
         scale: Scale,
         /// The others.
         cycles: Vec<Cycle>,
+        /// What comes first where dates have slashes.
+        #[serde(default)]
+        first: Option<Order>,
     },
     /// The place of its text in this list, from 1.
     Category(Vec<String>),
@@ -299,7 +305,7 @@ fn learn(
             if there().any(|time| time.rem_euclid(86_400) != 0) {
                 cycles.push(Cycle::Day);
             }
-            Code::Date { scale, cycles }
+            Code::Date { scale, cycles, first: order_of(column) }
         }
         _ => {
             let owned;
@@ -394,8 +400,8 @@ impl Input {
                 let own = |x: &f64| if x.is_nan() { 0.0 } else { scale.apply(*x) };
                 vec![numbers.iter().map(own).collect()]
             }
-            Code::Date { scale, cycles } => {
-                let times = times_of(column, rows)?;
+            Code::Date { scale, cycles, first } => {
+                let times = times_like(column, rows, *first)?;
                 let days = |time: i64| time as f64 / 86_400.0;
                 if notice {
                     let there = times.iter().enumerate().filter(|(_, time)| **time != NEVER);
@@ -414,9 +420,7 @@ impl Input {
                 };
                 let mut columns = vec![each(&|time| f64::from(scale.apply(days(time))))];
                 for cycle in cycles {
-                    let phase = |time: i64| cycle.phase(time);
-                    columns.push(each(&|time| phase(time).sin()));
-                    columns.push(each(&|time| phase(time).cos()));
+                    columns.extend(cycle.columns(&times));
                 }
                 columns
             }
@@ -440,6 +444,32 @@ impl Scale {
 }
 
 impl Cycle {
+    /// Sine and cosine of each time; zero where it is missing.
+    fn columns(self, times: &[i64]) -> [Vec<f32>; 2] {
+        let parts = |time: i64| {
+            let (sine, cosine) = self.phase(time).sin_cos();
+            [sine as f32, cosine as f32]
+        };
+        let there = || times.iter().copied().filter(|time| *time != NEVER);
+        let day = |time: i64| time.div_euclid(86_400);
+        let first = there().min().map_or(0, day);
+        let days = there().max().map_or(0, day) - first + 1;
+        // Of each day once, where there are fewer days than rows.
+        let known: Vec<[f32; 2]> = match self {
+            Self::Year | Self::Week if days <= times.len() as i64 => {
+                (first..first + days).map(|day| parts(day * 86_400)).collect()
+            }
+            _ => Vec::new(),
+        };
+        let of = |time: &i64| match known.is_empty() {
+            _ if *time == NEVER => [0.0; 2],
+            true => parts(*time),
+            false => known[(day(*time) - first) as usize],
+        };
+        let both: Vec<[f32; 2]> = times.iter().map(of).collect();
+        [0, 1].map(|part| both.iter().map(|both| both[part]).collect())
+    }
+
     /// The angle of a point in time.
     fn phase(self, time: i64) -> f64 {
         let (day, weekday) = day_of(time);

@@ -2,8 +2,11 @@
 
 use std::fmt;
 
+use rayon::prelude::*;
+
 use super::error::TableError;
 use super::frame::{Cells, Column, Frame, MISSING, NEVER, Texts};
+use super::slashed::{Order, Slashed, Slashes};
 use super::text::number;
 use super::time::parse_time;
 
@@ -137,7 +140,7 @@ impl Kinds {
 pub fn infer(frame: &Frame, said: &Kinds) -> Result<Vec<Found>, TableError> {
     said.check(frame)?;
     let targets: Vec<&Column> = said.targets.iter().filter_map(|name| frame.column(name)).collect();
-    let found = frame.columns.iter().map(|column| {
+    let found = frame.columns.par_iter().map(|column| {
         let missing = column.cells.missing(frame.rows);
         let (kind, note) = match said.said(&column.name) {
             // The recipe of a run names what was left out, but not why.
@@ -202,6 +205,12 @@ fn of_texts(texts: &Texts, present: usize, missing: usize) -> (ColumnKind, Strin
     }
     if kinds <= 2 && texts.names.iter().all(|name| flag(name).is_some()) {
         return (ColumnKind::Boolean, String::new());
+    }
+    match Slashes::of(&texts.names) {
+        Slashes::None => {}
+        Slashes::Known(Order::Day) => return (ColumnKind::Date, "day first".to_owned()),
+        Slashes::Known(Order::Month) => return (ColumnKind::Date, "month first".to_owned()),
+        open => return (ColumnKind::Text, open.problem().unwrap_or_default()),
     }
     let odd: Vec<&str> = texts
         .names
@@ -391,6 +400,26 @@ pub(super) fn flags_of(column: &Column, rows: usize) -> Result<Vec<f64>, TableEr
 
 /// The points in time of a column that is to have some.
 pub(crate) fn times_of(column: &Column, rows: usize) -> Result<Vec<i64>, TableError> {
+    times_like(column, rows, None)
+}
+
+/// What comes first in the dates of a column, if they have slashes and say so.
+pub(super) fn order_of(column: &Column) -> Option<Order> {
+    match &column.cells {
+        Cells::Texts(texts) => match Slashes::of(&texts.names) {
+            Slashes::Known(order) => Some(order),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The same where dates with slashes do not say what comes first, but others of the kind did.
+pub(super) fn times_like(
+    column: &Column,
+    rows: usize,
+    known: Option<Order>,
+) -> Result<Vec<i64>, TableError> {
     match &column.cells {
         Cells::Empty => Ok(vec![NEVER; rows]),
         Cells::Times(times) => Ok(times.clone()),
@@ -400,9 +429,20 @@ pub(crate) fn times_of(column: &Column, rows: usize) -> Result<Vec<i64>, TableEr
              it a number",
         )),
         Cells::Texts(texts) => {
+            let slashes = match (Slashes::of(&texts.names), known) {
+                (Slashes::Open, Some(order)) => Slashes::Known(order),
+                (slashes, _) => slashes,
+            };
+            if let Some(problem) = slashes.problem() {
+                return Err(TableError::column(&column.name, problem));
+            }
+            let parse = |text: &[u8]| match slashes {
+                Slashes::Known(order) => Slashed::parse(text)?.time(order),
+                _ => parse_time(text),
+            };
             let mut values = Vec::with_capacity(texts.names.len());
             for (code, name) in texts.names.iter().enumerate() {
-                match parse_time(name.as_bytes()) {
+                match parse(name.as_bytes()) {
                     Some(value) => values.push(value),
                     None => return Err(not(column, texts, code, "a date such as 2024-01-31")),
                 }

@@ -19,6 +19,9 @@ pub struct Division {
     pub folds: Option<usize>,
     /// What rows are in is divided by.
     pub by: By,
+    /// Whether the test part is left out, and the rest divided once more: for choosing settings
+    /// without a look at what they are judged by in the end.
+    pub tuning: bool,
 }
 
 /// What decides in which part a row is.
@@ -87,7 +90,18 @@ impl Division {
                 }
             }
         };
-        parts.checked(usable.len(), valid > 0.0)
+        let parts = parts.checked(usable.len(), valid > 0.0)?;
+        if !self.tuning {
+            return Ok(parts);
+        }
+        let mut rest = [parts.train, parts.valid].concat();
+        rest.sort_unstable();
+        let by = match &self.by {
+            By::Given(..) => By::Chance,
+            by => by.clone(),
+        };
+        let within = Self { folds: None, by, tuning: false, ..self.clone() };
+        within.divide(frame, &rest)
     }
 
     /// Units of rows in an order by chance.
@@ -222,7 +236,7 @@ mod tests {
     }
 
     fn division(by: By) -> Division {
-        Division { shares: [0.6, 0.2, 0.2], index: 0, folds: None, by }
+        Division { shares: [0.6, 0.2, 0.2], index: 0, folds: None, by, tuning: false }
     }
 
     fn all(parts: &Parts) -> Vec<usize> {
@@ -269,6 +283,28 @@ mod tests {
         tested.sort_unstable();
         assert_eq!(tested, rows);
         assert!(fold(5).unwrap_err().to_string().contains("split_index 5 of 5 folds"));
+    }
+
+    #[test]
+    fn tuning_leaves_the_test_part_alone() {
+        let (frame, rows) = (frame(100), (0..100).collect::<Vec<_>>());
+        let given = By::Given((0..80).collect(), (80..100).collect());
+        let folds = Division { folds: Some(4), index: 2, ..division(By::Chance) };
+        let all_ways = [
+            division(By::Chance),
+            division(By::Time("time".into())),
+            division(By::Group("group".into())),
+            division(given),
+            folds,
+        ];
+        for division in all_ways {
+            let apart = division.divide(&frame, &rows).unwrap().test;
+            let tuning = Division { tuning: true, ..division.clone() };
+            let parts = tuning.divide(&frame, &rows).unwrap();
+            let rest: Vec<usize> = rows.iter().copied().filter(|r| !apart.contains(r)).collect();
+            assert_eq!(all(&parts), rest, "{division:?}");
+            assert!(!parts.test.is_empty() && !parts.valid.is_empty(), "{division:?}");
+        }
     }
 
     #[test]

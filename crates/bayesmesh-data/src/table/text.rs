@@ -298,8 +298,14 @@ impl TextBuilder {
             self.texts.codes.push(MISSING);
             return;
         }
-        self.last = match self.known.get(cell) {
-            Some(code) => *code,
+        // A few are found faster one by one.
+        const FEW: usize = 16;
+        let found = match names.len() <= FEW {
+            true => names.iter().position(|name| name.as_bytes() == cell).map(|at| at as u32),
+            false => self.known.get(cell).copied(),
+        };
+        self.last = match found {
+            Some(code) => code,
             None => {
                 let code = names.len() as u32;
                 names.push(String::from_utf8_lossy(cell).into_owned());

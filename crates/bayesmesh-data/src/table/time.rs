@@ -12,18 +12,23 @@ pub fn parse_time(text: &[u8]) -> Option<i64> {
         _ => return None,
     };
     let (year, month, day) = (number(year)?, number(month)?, number(day)?);
-    let valid = (1..=12).contains(&month) && (1..=days_of(year, month)).contains(&day);
-    let days = valid.then(|| days_since_1970(year, month, day))?;
+    let midnight = seconds_of(year, month, day)?;
     let (clock, offset) = match rest {
         [] => (0, 0),
         [b'T' | b't' | b' ', clock @ ..] => time_of_day(clock)?,
         _ => return None,
     };
-    Some(days * 86_400 + clock - offset)
+    Some(midnight + clock - offset)
+}
+
+/// Seconds from 1970 to the beginning of a day, if there is one.
+pub(super) fn seconds_of(year: i64, month: i64, day: i64) -> Option<i64> {
+    let valid = (1..=12).contains(&month) && (1..=days_of(year, month)).contains(&day);
+    valid.then(|| 86_400 * days_since_1970(year, month, day))
 }
 
 /// Seconds since midnight, and the seconds that the clock is ahead of UTC.
-fn time_of_day(text: &[u8]) -> Option<(i64, i64)> {
+pub(super) fn time_of_day(text: &[u8]) -> Option<(i64, i64)> {
     let end = text.iter().position(|byte| matches!(byte, b'Z' | b'z' | b'+' | b'-'));
     let (clock, zone) = text.split_at(end.unwrap_or(text.len()));
     let seconds = clock_seconds(clock.trim_ascii_end())?;

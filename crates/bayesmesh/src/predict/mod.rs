@@ -1,6 +1,7 @@
 //! Predictions from many draws, and their scores.
 
 mod lenses;
+mod noise;
 mod paths;
 mod predictive;
 mod predictor;

@@ -13,11 +13,11 @@ use super::table::Table;
 use super::{Predictive, Scoring};
 use crate::calibrate::Calibration;
 use crate::checkpoint::{Checkpoint, NamedTensor};
-use crate::data::{Checksum, Dataset, Rows as _, Target as _, Truth};
+use crate::data::{Checksum, Dataset, Rows as _, Truth};
 use crate::draw::Draw;
 use crate::error::{Error, Result};
 use crate::loss::Reading;
-use crate::metrics::{Evaluation, FieldLayout, MetricSet, sums_over_examples};
+use crate::metrics::{Evaluation, FieldLayout, MetricSet};
 use crate::network::Network;
 use crate::posterior::{Family, Ownership, Parameters, Posterior, family};
 use crate::trainer::members::Members;
@@ -207,13 +207,6 @@ impl<P: Posterior> Predictor<P> {
         readout: Readout,
     ) -> Self {
         Self { place, mesh, threads, members, readout }
-    }
-
-    /// The same without the noise that was estimated before, and without calibration.
-    pub(crate) fn without_noise(mut self) -> Self {
-        self.readout.noise.clear();
-        self.readout.calibration = None;
-        self
     }
 
     /// What makes predictions as they are before calibration.
@@ -409,40 +402,9 @@ impl<P: Posterior> Predictor<P> {
         })
     }
 
-    /// The noise that the loss leaves open, as a deviation for each output: what the mean squared
-    /// error on validation data has beyond the mean variance of the predictions, and at least a
-    /// tenth of the error: `√max(mean e² − mean Var, mean e²/100)` with `e = ȳ − y`. So there is a
-    /// density also where draws are farther apart than errors are large.
-    ///
-    /// A squared error says nothing of the noise in the data, so that the spread of the draws alone
-    /// is too narrow. Give this to [`Predictive::with_noise`] or to [`Scoring::noise`];
-    /// [`Trainer::calibrate_noise`](crate::Trainer::calibrate_noise) keeps it for all predictions.
-    pub fn estimate_noise<D>(&self, valid: &D, draws: usize) -> Result<Vec<f64>>
-    where
-        D: Dataset<Input = <P::Network as Network>::Input>,
-    {
-        if valid.is_empty() {
-            return Err(Error::Data("noise cannot be estimated without examples".to_owned()));
-        }
-        let device = self.members.any().parameters().device().clone();
-        let outputs = match valid.batch(&[0], &device)?.1.truth() {
-            Truth::Values(values) => values.len(),
-            Truth::Labels(_) => {
-                let message = "noise is that of values; this network predicts classes";
-                return Err(Error::Setting(message.to_owned()));
-            }
-        };
-        let errors = ExcessError { statistics: vec![0.0; 1 + 2 * outputs] };
-        let errors = self.score_with(valid, draws, errors, ExcessError::add)?;
-        let (rows, sums) = errors.statistics.split_first().expect("rows and outputs");
-        let (excess, squared) = sums.split_at(outputs);
-        let noise = |(excess, squared): (&f64, &f64)| (excess.max(squared / 100.0) / rows).sqrt();
-        Ok(excess.iter().zip(squared).map(noise).collect())
-    }
-
     /// Runs `body` on all ranks of the mesh, each with the members that it has. The ranks of a job
     /// must be about to score the same. Collective in a job.
-    fn on_mesh<D: Dataset, T: Send>(
+    pub(super) fn on_mesh<D: Dataset, T: Send>(
         &self,
         data: &D,
         body: impl Fn(&MeshComm, &Members<P>) -> Result<T> + Sync,
@@ -490,29 +452,3 @@ fn members_in(checkpoint: &Checkpoint) -> usize {
     let indices = checkpoint.parameters.iter().filter_map(|tensor| index(&tensor.name));
     indices.max().map_or(1, |last: usize| last + 1)
 }
-
-/// Squared errors beyond the predicted variance.
-#[derive(Clone)]
-struct ExcessError {
-    /// Rows, then for each output Σ (e² − Var), then for each Σ e².
-    statistics: Vec<f64>,
-}
-
-impl ExcessError {
-    fn add(&mut self, prediction: &Predictive, truth: &Truth) -> Result<()> {
-        let Truth::Values(truth) = truth else { unreachable!("labels have been refused") };
-        // Counts the values.
-        prediction.mixtures(truth)?;
-        let (mean, variance) = prediction.mean_and_variance();
-        self.statistics[0] += prediction.rows() as f64;
-        for (cell, truth) in truth.iter().enumerate() {
-            let squared = (mean[cell] - f64::from(*truth)).powi(2);
-            let output = 1 + cell % prediction.outputs();
-            self.statistics[output] += squared - variance[cell];
-            self.statistics[output + prediction.outputs()] += squared;
-        }
-        Ok(())
-    }
-}
-
-sums_over_examples!(ExcessError);

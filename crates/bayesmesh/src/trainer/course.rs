@@ -10,6 +10,13 @@ pub enum Length {
     Epochs(usize),
     /// Optimiser steps.
     Steps(usize),
+    /// Passes over the training data, but no more than so many steps.
+    AtMost {
+        /// Passes.
+        epochs: usize,
+        /// Optimiser steps.
+        steps: usize,
+    },
 }
 
 /// The length of a run on some examples in steps and epochs.
@@ -41,13 +48,18 @@ impl Course {
         let steps = match length {
             Length::Epochs(epochs) => epochs.checked_mul(examples / batch),
             Length::Steps(steps) => Some(steps),
+            Length::AtMost { epochs, steps } => {
+                Some(epochs.saturating_mul(examples / batch).min(steps))
+            }
         };
         match steps.filter(|steps| *steps <= most) {
             Some(steps) => Ok(Self { examples, batch, steps }),
             None => {
                 let asked = match length {
                     Length::Epochs(epochs) => format!("{epochs} epochs of {examples} examples"),
-                    Length::Steps(steps) => format!("{steps} steps"),
+                    Length::Steps(steps) | Length::AtMost { steps, .. } => {
+                        format!("{steps} steps")
+                    }
                 };
                 Err(Error::Setting(format!(
                     "{asked} are more than the {most} steps that streams can address; train for \
@@ -99,5 +111,13 @@ mod tests {
             assert!(message.contains("train for fewer"), "{message}");
         }
         assert!(Course::new(Length::Steps(u32::MAX as usize - 1), 10, 5).is_ok());
+    }
+
+    #[test]
+    fn epochs_can_be_capped_by_steps() {
+        let steps = |length| Course::new(length, 100, 10).unwrap().steps();
+        assert_eq!(steps(Length::AtMost { epochs: 3, steps: 40 }), 30);
+        assert_eq!(steps(Length::AtMost { epochs: 5, steps: 40 }), 40);
+        assert_eq!(steps(Length::AtMost { epochs: usize::MAX, steps: 40 }), 40);
     }
 }

@@ -69,7 +69,7 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     where
         D: Dataset<Input = <P::Network as Network>::Input, Target = L::Target>,
     {
-        let noise = self.predictor().without_noise().estimate_noise(valid, draws)?;
+        let noise = self.predictor().estimate_noise(valid, draws)?;
         self.readout.noise.clone_from(&noise);
         self.readout.write(&mut self.state.notes);
         Ok(noise)

@@ -112,6 +112,7 @@ kind = "squared-error-of-mean"
 [train]
 epochs = 10
 # steps is not set: as many as the epochs have
+# max_steps is not set: there is no limit
 # patience is not set: it lasts as long as said
 samples = 4
 batch = 64

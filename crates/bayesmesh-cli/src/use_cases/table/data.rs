@@ -30,6 +30,8 @@ pub struct Prepared {
     labels: Option<Vec<usize>>,
     /// Rows without anything to predict.
     dropped: usize,
+    /// Whether the rows for test are left out altogether.
+    tuning: bool,
 }
 
 /// Reads a file; of the processes of a job one says what is waited for.
@@ -138,7 +140,8 @@ impl Prepared {
         let labels =
             labels.map(|labels| labels.into_iter().map(Option::unwrap_or_default).collect());
         let dropped = frame.rows - usable.len();
-        Ok(Self { frame, found, targets, parts, encoder, labels, dropped })
+        let tuning = config.tuning;
+        Ok(Self { frame, found, targets, parts, encoder, labels, dropped, tuning })
     }
 
     /// The keys of `[data]` that were found.
@@ -235,7 +238,7 @@ impl Prepared {
     }
 
     fn encoded<T>(self, targets: T, refit: bool) -> Result<Case<T>> {
-        let Self { frame, found, parts, encoder, dropped, .. } = self;
+        let Self { frame, found, parts, encoder, dropped, tuning, .. } = self;
         let encoded = encoder.encode(&frame, false)?;
         let (inputs, targets) = (Arc::new(encoded.inputs), Arc::new(targets));
         let part = |rows: Vec<usize>| {
@@ -254,6 +257,7 @@ impl Prepared {
             found,
             encoder,
             dropped,
+            tuning,
             frame,
         })
     }
@@ -291,6 +295,7 @@ pub struct Case<T> {
     pub frame: Frame,
     rows: usize,
     dropped: usize,
+    tuning: bool,
 }
 
 impl<T> Case<T>
@@ -300,8 +305,13 @@ where
     /// How many rows of what width there are.
     pub fn describe(&self) -> String {
         let (numbers, codes) = (self.encoder.numbers(), self.encoder.sizes().len());
+        let apart = match self.tuning {
+            true => ", all from those that are not for test (data.tuning)",
+            false => "",
+        };
         format!(
-            "{} training, {} validation, {} test rows of {numbers} numbers and {codes} categories",
+            "{} training, {} validation, {} test rows of {numbers} numbers and {codes} \
+             categories{apart}",
             self.train.len(),
             self.valid.as_ref().map_or(0, Dataset::len),
             self.test.len()

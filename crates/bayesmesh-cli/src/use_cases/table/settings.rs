@@ -69,6 +69,11 @@ pub struct TableConfig {
     /// learn from, which counts in small tables; the calibration is then that of a like network.
     #[key(default = false, also("refit_on_all", "retrain"))]
     pub refit: bool,
+    /// Whether the test rows are left out and others taken for test from the rest, by the same
+    /// `split`: to choose settings by scores that say nothing of the rows they are judged by in
+    /// the end.
+    #[key(default = false, also("tune", "nested"))]
+    pub tuning: bool,
     /// Found in the data: how many numbers an encoded row has, codes of categories included.
     #[key(unset = "found before the training")]
     pub inputs: Option<usize>,
@@ -127,7 +132,13 @@ impl TableConfig {
             (None, Some(group)) => By::Group(group.clone()),
             (None, None) => By::Chance,
         };
-        Division { shares: self.split, index: self.split_index, folds: self.folds, by }
+        Division {
+            shares: self.split,
+            index: self.split_index,
+            folds: self.folds,
+            by,
+            tuning: self.tuning,
+        }
     }
 
     /// Into how many divisions the data come.

@@ -57,6 +57,21 @@ impl EarlyStopping {
         self
     }
 
+    /// Has seen these scores of earlier epochs already, in their order: for a run that goes on.
+    /// Last of all, when it is known what counts as better.
+    #[must_use]
+    pub fn after(mut self, scores: impl IntoIterator<Item = f64>) -> Self {
+        scores.into_iter().for_each(|score| self.see(score));
+        self
+    }
+
+    fn see(&mut self, score: f64) {
+        match self.watched.improves(score, self.best) {
+            true => (self.best, self.waited) = (Some(score), 0),
+            false => self.waited += 1,
+        }
+    }
+
     /// Counts only an improvement by at least so much.
     #[must_use]
     pub fn at_least(mut self, improvement: f64) -> Self {
@@ -82,14 +97,8 @@ impl Callback for EarlyStopping {
     }
 
     fn on_epoch(&mut self, report: &EpochReport, _: &dyn Fn() -> Checkpoint) -> Result<Flow> {
-        let score = self.watched.of(report)?;
-        if self.watched.improves(score, self.best) {
-            self.best = Some(score);
-            self.waited = 0;
-            return Ok(Flow::Continue);
-        }
-        self.waited += 1;
-        if self.waited < self.patience {
+        self.see(self.watched.of(report)?);
+        if self.waited < self.patience.max(1) {
             return Ok(Flow::Continue);
         }
         // Whoever calls `fit` again has patience again.
@@ -130,6 +139,17 @@ mod tests {
         assert_eq!(stops_after(stopping.clone().patience(4), &scores), None);
         // 4 → 3 counts, 5 → 4 not.
         assert_eq!(stops_after(stopping.patience(2).at_least(1.5), &scores), Some(2));
+    }
+
+    #[test]
+    fn a_run_that_goes_on_has_waited_before() {
+        let scores = [5.0, 4.0, 4.5, 3.0, 3.0, 3.2, 3.1, 2.0];
+        let stopping = EarlyStopping::on("score");
+        for done in 0..6 {
+            let (before, rest) = scores.split_at(done);
+            let resumed = stopping.clone().after(before.iter().copied());
+            assert_eq!(stops_after(resumed, rest), Some(6 - done), "{done}");
+        }
     }
 
     #[test]
