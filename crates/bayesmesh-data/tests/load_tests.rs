@@ -6,9 +6,8 @@ mod common;
 
 use std::path::Path;
 
-use bayesmesh_data::load::{
-    Format, LoadSeries, RepairKind, RepairReport, format_time, read, split,
-};
+use bayesmesh_data::load::{Format, LoadSeries, RepairKind, RepairReport, format_time, read};
+use bayesmesh_data::series::split;
 use common::{NEW_YEAR_2019, assert_says, parse, real};
 
 fn mw(i: usize) -> f32 {

@@ -11,6 +11,7 @@ mod memory;
 mod record;
 mod train;
 mod trained_run;
+mod tune;
 mod without_recipe;
 
 use std::path::{Path, PathBuf};

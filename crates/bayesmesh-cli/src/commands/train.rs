@@ -18,7 +18,7 @@ use super::finish::{Training, finish};
 use super::memory::Needs;
 use super::record::{Recorder, Recording};
 use super::trained_run::{self, DATA};
-use super::{model, read_recipe, run_folder, trainer};
+use super::{model, read_recipe, run_folder, trainer, tune};
 use crate::args::{self, Draws};
 use crate::exit::{self, Interrupted, Usage};
 use crate::job::Job;
@@ -45,7 +45,10 @@ pub fn train(job: &Job, arguments: args::Train) -> Result<Value> {
     let mesh = job.mesh(&arguments.ranks, &recipe)?;
     job.warn_of_crowding(mesh)?;
     let out = &run_folder(job, arguments.out, &recipe.name)?;
-    recipe.use_case().run(job, recipe, Verb::Train { mesh, out, resume: arguments.resume })
+    let resume = arguments.resume;
+    let chosen = tune::chosen(job, recipe.clone(), mesh, resume.then_some(out))?;
+    let verb = Verb::Train { mesh, out, resume };
+    tune::told(chosen.use_case().run(job, chosen.clone(), verb)?, &recipe, &chosen)
 }
 
 /// Trains, or goes on with, the run in `out`, and scores it. The result is for the process that

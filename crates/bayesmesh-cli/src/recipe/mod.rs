@@ -68,6 +68,8 @@ pub struct Recipe {
     pub length: Length,
     /// Epochs without a better validation score after which it ends before.
     pub patience: Option<usize>,
+    /// Settings to choose from before it.
+    pub tune: Vec<String>,
     /// How training is done, but for the mesh and what has a section of its own; see
     /// [`Recipe::settings`].
     pub train: Settings,
@@ -150,6 +152,7 @@ impl Recipe {
         let mut recipe = Self {
             name: section(&table, "name")?,
             patience: length.patience,
+            tune: length.tune.clone(),
             length: length.into(),
             train: section(&table, "train")?,
             evaluate: section(&table, "evaluate")?,
@@ -238,6 +241,23 @@ impl Recipe {
             data.extend(keys);
         }
         self
+    }
+
+    /// The same with keys changed.
+    pub(crate) fn with(&self, overrides: &[String]) -> Result<Self, RecipeError> {
+        Self::parse(&self.catalogue, &self.to_toml(), &self.name, overrides)
+    }
+
+    /// The recipes that `train.tune` names; itself where it names none.
+    pub(crate) fn candidates(&self) -> Result<Vec<Self>, RecipeError> {
+        if self.tune.is_empty() {
+            return Ok(vec![self.clone()]);
+        }
+        let candidate = |settings: &String| {
+            let own = settings.split_whitespace().map(str::to_owned);
+            self.with(&own.chain(["train.tune=[]".to_owned()]).collect::<Vec<_>>())
+        };
+        self.tune.iter().map(candidate).collect()
     }
 
     /// The same if all of it goes together, which may show only when the data are known.

@@ -21,6 +21,11 @@ pub(super) struct RunLength {
     /// and keeps the best of all.
     #[key(unset = "it lasts as long as said", at_least = 1, also("early_stopping"))]
     pub patience: Option<usize>,
+    /// Settings to choose from before the training, such as `model.dropout=0.01`, several of them
+    /// with blanks between: each is trained on a part of the training rows, and the likeliest of
+    /// the others is kept. For tables.
+    #[key(default = [], also("candidates", "search", "grid"))]
+    pub tune: Vec<String>,
 }
 
 impl From<RunLength> for Length {

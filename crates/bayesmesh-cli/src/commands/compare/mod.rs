@@ -11,7 +11,7 @@ use bayesmesh::Mesh;
 use bayesmesh_files::create_folder;
 use serde_json::{Value, json};
 
-use super::read_recipe;
+use super::{read_recipe, tune};
 use crate::args::{self, Divisions};
 use crate::exit::{Interrupted, Usage};
 use crate::job::Job;
@@ -148,7 +148,8 @@ fn once(job: &Job, recipe: &Recipe, mesh: Mesh, out: &Path) -> Result<()> {
             }
             return Ok(if begun { BEGUN } else { "new" }.to_owned());
         }
-        if Recipe::load(job.catalogue(), &RunFolder::open(out)?.recipe(), &[])? != *recipe {
+        let found = Recipe::load(job.catalogue(), &RunFolder::open(out)?.recipe(), &[])?;
+        if !tune::is_of(&found, recipe)? {
             return Err(Usage(format!(
                 "{} holds a run of another recipe; compare in another folder with --out, or remove \
                  it",
@@ -163,8 +164,9 @@ fn once(job: &Job, recipe: &Recipe, mesh: Mesh, out: &Path) -> Result<()> {
         return Ok(());
     }
     let begun = state == BEGUN;
+    let chosen = tune::chosen(job, recipe.clone(), mesh, begun.then_some(out))?;
     let verb = Verb::Train { mesh, out, resume: begun };
-    let result = recipe.use_case().run(job, recipe.clone(), verb)?;
+    let result = tune::told(chosen.use_case().run(job, chosen.clone(), verb)?, recipe, &chosen)?;
     if job.leads() {
         RunFolder::open(out)?.write(RESULT, format!("{result:#}\n"))?;
     }
