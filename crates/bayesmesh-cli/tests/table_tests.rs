@@ -341,3 +341,30 @@ fn what_cannot_be_learned_from_is_told() {
     refused("city,area,sold,garden\nUlm,3,soon,true\n", 3, "not a date");
     refused("city,area,sold,garden\n", 2, "no rows to predict");
 }
+
+#[test]
+fn settings_are_chosen_on_training_rows() {
+    let scratch = with_houses(300);
+    let tune = r#"train.tune=["model.hidden=[1] train.epochs=1", "model.hidden=[16]"]"#;
+    let arguments = ["train", "houses.csv", "--target", "price", "--out", "run"];
+    let settings = [SMALL, &[tune]].concat();
+    let outcome = run(&scratch, &arguments, &settings);
+    assert_eq!(outcome.success()["tuned"], "model.hidden=[16]", "{outcome:?}");
+    assert!(outcome.stderr.contains("chosen on training data: model.hidden=[16]"), "{outcome:?}");
+    let recipe = scratch.read("run/recipe.toml");
+    for line in ["tune = []", "hidden = [16]", "tuning = false", "split = [0.7, 0.15, 0.15]"] {
+        assert!(recipe.lines().any(|own| own == line), "{line} in\n{recipe}");
+    }
+    // Going on needs no choice: it was made.
+    let resumed = run(&scratch, &[&arguments[..], &["--resume"]].concat(), &settings);
+    assert_eq!(resumed.success()["digest"], outcome.json()["digest"]);
+    assert!(!resumed.stderr.contains("trying"), "{resumed:?}");
+
+    let wrong = [SMALL, &[r#"train.tune=["model.hiden=[1]", "model.hidden=[2]"]"#]].concat();
+    let refused = run(&scratch, &["train", "houses.csv", "--target", "price"], &wrong);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("did you mean `model.hidden`"), "{refused:?}");
+    let series = [r#"train.tune=["train.seed=1", "train.seed=2"]"#];
+    let refused = run(&scratch, &["train", "demo"], &series);
+    assert!(refused.stderr.contains("train.tune is for tables"), "{refused:?}");
+}

@@ -114,6 +114,7 @@ epochs = 10
 # steps is not set: as many as the epochs have
 # max_steps is not set: there is no limit
 # patience is not set: it lasts as long as said
+tune = []
 samples = 4
 batch = 64
 seed = 0
