@@ -145,15 +145,12 @@ impl Panel {
             }
         }
         let found = Period::of(sorted.iter().map(Vec::as_slice), counts);
-        let period = match period.or(found) {
-            Some(period) => period,
-            None => {
-                return Err(TableError::Split(format!(
-                    "no series has two values, so there is nothing to forecast; if the rows are \
-                     those of one series, leave out `data.series`{}",
-                    roles.series.as_ref().map_or_else(String::new, |name| format!(" (`{name}`)"))
-                )));
-            }
+        let Some(period) = period.or(found) else {
+            return Err(TableError::Split(format!(
+                "no series has two values, so there is nothing to forecast; if the rows are those \
+                 of one series, leave out `data.series`{}",
+                roles.series.as_ref().map_or_else(String::new, |name| format!(" (`{name}`)"))
+            )));
         };
         let origin = sorted.iter().filter_map(|times| times.first()).min().copied();
         let origin = origin.unwrap_or_default();
