@@ -7,8 +7,9 @@
 //! Beside the settings, KEY may be `small=true` (a tiny network for a quick try), `grid=61x96`
 //! (fewer points, as many weights), `checkpoint=true` (blocks are run again in the backward pass)
 //! and `augment=K` (turn the globe by K columns). Prints what the steps are said to hold in MiB,
-//! for each step the seconds and the processor seconds of a draw and the most MiB held by then; then
-//! the most MiB of all, the end of the run included, and last the seconds of a draw in the best step.
+//! for each step the seconds and the processor seconds of a draw and the most MiB held by then;
+//! then the most MiB of all, the end of the run included, and last the seconds of a draw in the
+//! best step.
 
 use std::sync::{Arc, Mutex};
 use std::time::Instant;

@@ -251,7 +251,7 @@ fn forecasts_that_cannot_be() {
         scratch.run(&[&["predict", "run", input, "--out", out, "--json"], others].concat())
     };
     let error = refused(&predict("short.csv", "out.csv", &[]), 2);
-    assert_says(&error, &["short.csv has 95 values", "96"]);
+    assert_says(&error, &["short.csv", "95 values", "96"]);
     let error = refused(&predict("hours.csv", "out.csv", &[]), 2);
     assert_says(&error, &["hours.csv", "3600 s", "900 s"]);
     let error = refused(&predict("in.csv", "out.txt", &[]), 2);

@@ -80,8 +80,8 @@ impl Coding {
             return Err(TableError::column(
                 name,
                 format!(
-                    "{} texts are too many; what goes with a series has at most {MOST_KINDS} kinds, \
-                     or is a number",
+                    "{} texts are too many; what goes with a series has at most {MOST_KINDS} \
+                     kinds, or is a number",
                     kinds.len()
                 ),
             ));

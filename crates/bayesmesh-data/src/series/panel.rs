@@ -171,8 +171,9 @@ impl Panel {
         let all = frame.rows.max(1);
         if repairs.off_grid * 20 > all {
             return Err(TableError::Split(format!(
-                "{} of {all} rows are not on a grid of {period}; say by `data.period` how far apart \
-                 values are, or `period = \"rows\"` to count rows whatever the time between them",
+                "{} of {all} rows are not on a grid of {period}; say by `data.period` how far \
+                 apart values are, or `period = \"rows\"` to count rows whatever the time between \
+                 them",
                 repairs.off_grid
             )));
         }

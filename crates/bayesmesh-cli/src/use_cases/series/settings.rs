@@ -74,8 +74,8 @@ pub struct SeriesConfig {
     /// What networks are told of the calendar.
     #[key(unset = "what fits the period and the length", also("cycles"))]
     pub calendar: Option<Vec<Calendar>>,
-    /// After how many steps the series may repeat itself: a naïve forecast for each is scored beside
-    /// the network.
+    /// After how many steps the series may repeat itself: a naïve forecast for each is scored
+    /// beside the network.
     #[key(unset = "a day and a week, a week, or a year, by the period", at_least = 1)]
     #[key(also("season", "seasonality", "baselines"))]
     pub seasons: Option<Vec<usize>>,
