@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bayesmesh::comm::Communicator;
 use bayesmesh::trainer::Memory;
-use bayesmesh::{Reduce, Settings};
+use bayesmesh::{Precision, Reduce, Settings};
 
 /// Runs a benchmark on threads of this process or, built with the feature `mpi` and started by
 /// `mpirun`, as one rank of the job: then with the world that connects them.
@@ -51,6 +51,13 @@ pub fn changed(mut settings: Settings, changes: &[String]) -> Result<Settings, B
                     "retain" => Memory::Retain,
                     "recompute" => Memory::Recompute,
                     _ => return Err(format!("no memory is {value}").into()),
+                }
+            }
+            "precision" => {
+                settings.precision = match value {
+                    "f32" => Precision::F32,
+                    "bf16" => Precision::Bf16,
+                    _ => return Err(format!("no precision is {value}").into()),
                 }
             }
             "load_delay_ms" => {

@@ -68,6 +68,20 @@ impl Level {
     }
 }
 
+/// The level forced on this thread, else the highest the machine has.
+pub(crate) fn level() -> Level {
+    FORCED.get().unwrap_or_else(Level::detect)
+}
+
+/// Whether the machine multiplies bf16 in hardware, which `level` does not forbid.
+pub fn has_bf16() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx512bf16") && is_x86_feature_detected!("fma") {
+        return level() == Level::Avx512;
+    }
+    false
+}
+
 /// Gives every item to `body`, on the threads of the pool that this thread belongs to, and held to
 /// the level that this thread is held to.
 pub(crate) fn parallel<T: Send>(
@@ -102,7 +116,7 @@ pub(crate) fn dispatch<K: Kernel>(kernel: K) -> K::Output {
         fn avx2<K: Kernel>(kernel: K) -> K::Output {
             kernel.run()
         }
-        match FORCED.get().unwrap_or_else(Level::detect) {
+        match level() {
             // SAFETY: `detect` saw these features, and `force` never goes above `detect`.
             Level::Avx512 => return unsafe { avx512(kernel) },
             // SAFETY: as above.

@@ -69,22 +69,46 @@ pub(crate) struct Block {
 
 impl Block {
     pub fn forward(&self, x: Tensor<3>, draw: &Draw) -> Tensor<3> {
-        let qkv = linear(&self.qkv, norm(&self.attention_norm, x.clone()), Activation::Identity);
+        let to_next = Epilogue { narrow: true, ..Epilogue::default() };
+        let qkv = norm_linear(&self.attention_norm, &self.qkv, x.clone(), to_next);
         let x = linear_residual(&self.out, ops::attention(qkv, self.heads, None), x);
-        let hidden = linear(&self.up, norm(&self.mlp_norm, x.clone()), Activation::Gelu);
+        let gelu = Epilogue { activation: Activation::Gelu, ..to_next };
         let hidden = match self.dropout {
-            0.0 => hidden,
-            dropout => draw.dropout(hidden, dropout),
+            0.0 => norm_linear(&self.mlp_norm, &self.up, x.clone(), gelu),
+            dropout => {
+                let wide = Epilogue { narrow: false, ..gelu };
+                draw.dropout(norm_linear(&self.mlp_norm, &self.up, x.clone(), wide), dropout)
+            }
         };
         linear_residual(&self.down, hidden, x)
     }
 }
 
-pub(crate) fn norm<const D: usize>(layer: &LayerNorm, x: Tensor<D>) -> Tensor<D> {
+/// Burn's default and PyTorch's.
+const EPSILON: f32 = 1e-5;
+
+/// γ and β of a normalisation.
+fn scales(layer: &LayerNorm) -> (Tensor<1>, Tensor<1>) {
     let gamma = layer.gamma.val();
     let beta = layer.beta.as_ref().map_or_else(|| gamma.zeros_like(), Param::val);
-    // Burn's default and PyTorch's.
-    ops::layer_norm(x, gamma, beta, 1e-5)
+    (gamma, beta)
+}
+
+pub(crate) fn norm<const D: usize>(layer: &LayerNorm, x: Tensor<D>) -> Tensor<D> {
+    let (gamma, beta) = scales(layer);
+    ops::layer_norm(x, gamma, beta, EPSILON)
+}
+
+/// A linear layer after a normalisation.
+pub(crate) fn norm_linear<const D: usize>(
+    norm: &LayerNorm,
+    layer: &Linear,
+    x: Tensor<D>,
+    epilogue: Epilogue,
+) -> Tensor<D> {
+    let (gamma, beta) = scales(norm);
+    let bias = layer.bias.as_ref().map(Param::val);
+    ops::norm_linear(x, (gamma, beta, EPSILON), layer.weight.val(), bias, epilogue)
 }
 
 pub(crate) fn linear<const D: usize>(

@@ -1,14 +1,14 @@
 //! The vision transformer of the image classification.
 
 use bayesmesh::{Draw, Network};
-use bayesmesh_kernels::ops::{self, Activation};
+use bayesmesh_kernels::ops::{self, Activation, Epilogue};
 use bayesmesh_schema::Keys;
 use burn::module::Module;
 use burn::nn::{LayerNorm, LayerNormConfig, Linear, LinearConfig};
 use burn::tensor::{Device, Tensor, TensorData};
 use serde::Deserialize;
 
-use crate::block::{Block, BlockConfig, linear, norm, product, sum};
+use crate::block::{Block, BlockConfig, linear, norm, norm_linear, product, sum};
 
 /// A vision transformer: patches with fixed positions, blocks of attention and perceptron, the mean
 /// over patches; the defaults are the paper's.
@@ -141,7 +141,7 @@ impl Network for Vit {
     /// - output: `[rows, classes]`
     fn forward(&self, images: Tensor<4>, draw: &Draw) -> Tensor<2> {
         let patches = ops::patches(images, self.patch);
-        let embedded = linear(&self.embed, norm(&self.patch_norm, patches), Activation::Identity);
+        let embedded = norm_linear(&self.patch_norm, &self.embed, patches, Epilogue::default());
         let tokens = norm(&self.embed_norm, embedded);
         let [_, count, width] = tokens.dims();
         let positions = TensorData::new(self.positions.clone(), [1, count, width]);

@@ -5,12 +5,17 @@ use burn::tensor::{Shape, Tensor, activation};
 use rayon::iter::IndexedParallelIterator;
 use rayon::slice::{ParallelSlice, ParallelSliceMut};
 
+use half::bf16;
+
 use super::flex;
 use super::fused::{self, Fused};
-use super::matrix::{Matrix, Onto};
 use super::softmax::Softmax;
 use super::sums::dot_shifted;
 use crate::elementary::exp;
+use crate::precision::Precision;
+use crate::product::{
+    Element, Left, Packed, Sink, Store, WIDTH, product, put_row, row_of, transposed_product,
+};
 use crate::simd::{Kernel, dispatch, parallel};
 
 /// Self-attention of every head from a packed tensor of queries, keys and values:
@@ -29,6 +34,9 @@ use crate::simd::{Kernel, dispatch, parallel};
 /// ∂V = Pᵀ ∂O      ∂P = ∂O Vᵀ      ∂S = P ∘ (∂P − Σ_keys ∂P∘P)
 /// ∂Q = ∂S K/√d    ∂K = ∂Sᵀ Q/√d
 /// ```
+///
+/// In [bf16](Precision::Bf16) Q, K, V, P and the gradients are rounded where they enter a product;
+/// scores and the softmax are in single precision. The output is of the numbers that `qkv` is of.
 ///
 /// # Shapes
 ///
@@ -55,11 +63,12 @@ pub fn attention(qkv: Tensor<3>, heads: usize, mask: Option<Tensor<3>>) -> Tenso
     if !flex::is_flex(&qkv.device()) {
         return attention_composed(qkv, heads, mask);
     }
+    let operation = Attention { heads, precision: Precision::current() };
     match mask {
-        None => fused::run(Attention { heads }, [qkv.into_dispatch()]),
+        None => fused::run(operation, [qkv.into_dispatch()]),
         Some(mask) => {
             let mask = mask.detach();
-            fused::run(Attention { heads }, [qkv.into_dispatch(), mask.into_dispatch()])
+            fused::run(operation, [qkv.into_dispatch(), mask.into_dispatch()])
         }
     }
 }
@@ -84,6 +93,7 @@ pub fn attention_composed(qkv: Tensor<3>, heads: usize, mask: Option<Tensor<3>>)
 #[derive(Debug)]
 struct Attention {
     heads: usize,
+    precision: Precision,
 }
 
 /// The sizes of the attention within a sequence.
@@ -109,81 +119,156 @@ impl Sizes {
         self.heads * self.width
     }
 
-    /// Q (0), K (1) or V (2) of a head, out of a sequence of `qkv`.
-    fn part(self, sequence: &[f32], which: usize, head: usize) -> Matrix<'_> {
-        let from = which * self.step() + head * self.width;
-        let tokens = if which == 0 { self.queries } else { self.tokens };
-        Matrix::view(&sequence[from..], tokens, self.width, 3 * self.step())
+    /// Q (0), K (1) or V (2) of a head and what follows, out of a sequence of `qkv`: rows that begin
+    /// [`packed`](Self::packed) numbers apart.
+    fn part<E>(self, sequence: &[E], which: usize, head: usize) -> &[E] {
+        &sequence[which * self.step() + head * self.width..]
     }
 
-    /// The columns of a head, out of a sequence of the output.
-    fn head(self, sequence: &[f32], head: usize) -> Matrix<'_> {
-        Matrix::view(&sequence[head * self.width..], self.queries, self.width, self.step())
-    }
-
-    /// `QKᵀ/√d + M` of a head.
-    fn scores(self, sequence: &[f32], head: usize, mask: Option<&[f32]>, scores: &mut [f32]) {
-        let onto = match mask {
-            None => Onto::Nothing,
-            Some(mask) => {
-                scores.copy_from_slice(mask);
-                Onto::Sum
-            }
-        };
-        let keys = self.part(sequence, 1, head).transposed();
-        self.part(sequence, 0, head).times_onto(keys, self.scale(), onto, scores, self.tokens);
+    /// Numbers between the tokens of the input.
+    pub fn packed(self) -> usize {
+        3 * self.step()
     }
 
     fn scale(self) -> f32 {
         (self.width as f32).sqrt().recip()
     }
 
+    /// `QKᵀ/√d + M` of a head.
+    fn scores<E: Element>(
+        self,
+        sequence: &[E],
+        head: usize,
+        mask: Option<&[f32]>,
+        scores: &mut [f32],
+    ) {
+        let Self { tokens, queries, width, .. } = self;
+        let [query, key] = [0, 1].map(|which| self.part(sequence, which, head));
+        // What follows an odd width is the next head: it meets zeros.
+        let query = Left::rows(query, queries, width, self.packed());
+        let key = Packed::<E>::of_transposed(key, width, tokens, self.packed());
+        product(query, &key, &mut Scores { scores, mask, tokens, scale: self.scale() });
+    }
+
     /// The attention of a sequence: `qkv` is `[tokens, 3·heads·width]`, the mask
     /// `[queries, tokens]`, the output `[queries, heads·width]`; the logs, `[heads, queries]`, are
     /// for the backward pass.
-    pub fn attend(self, qkv: &[f32], mask: Option<&[f32]>, output: &mut [f32], logs: &mut [f32]) {
-        let Self { tokens, queries, .. } = self;
-        let mut scores = flex::scratch(queries * tokens);
+    pub fn attend<E: Element>(
+        self,
+        qkv: &[E],
+        mask: Option<&[f32]>,
+        output: &mut [E],
+        logs: &mut [f32],
+    ) {
+        let Self { tokens, queries, width, .. } = self;
+        let mut scores = flex::scratch::<f32>(queries * tokens);
+        let mut rows = flex::scratch::<E>(queries * flex::row_step::<E>(tokens));
         for (head, logs) in logs.chunks_exact_mut(queries).enumerate() {
             self.scores(qkv, head, mask, &mut scores);
             dispatch(Softmax { rows: &mut scores, logs: Some(logs), width: tokens });
-            let columns = &mut output[head * self.width..];
-            let weights = Matrix::new(&scores, queries, tokens);
-            let values = self.part(qkv, 2, head);
-            weights.times_onto(values, 1.0, Onto::Nothing, columns, self.step());
+            let weights = entering(&scores, queries, tokens, &mut rows);
+            let value = self.part(qkv, 2, head);
+            let value = Packed::<E>::of(value, tokens, width, self.packed());
+            let to = &mut output[head * width..];
+            product(weights, &value, &mut Store { to, step: self.step(), factor: 1.0 });
         }
     }
 
     /// The gradient of `qkv` from that of the output; rows of queries that there are not are not
     /// written.
-    pub fn attend_backward(
+    pub fn attend_backward<E: Element>(
         self,
-        qkv: &[f32],
+        qkv: &[E],
         mask: Option<&[f32]>,
         logs: &[f32],
-        grad: &[f32],
-        grad_qkv: &mut [f32],
+        grad: &[E],
+        grad_qkv: &mut [E],
     ) {
         let Self { tokens, queries, width, .. } = self;
-        let packed = 3 * self.step();
-        let mut weights = flex::scratch(queries * tokens);
-        let mut slopes = flex::scratch(queries * tokens);
+        let (step, packed) = (self.step(), self.packed());
+        let mut weights = flex::scratch::<f32>(queries * tokens);
+        let mut slopes = flex::scratch::<f32>(queries * tokens);
+        let mut rows = flex::scratch::<E>(queries * flex::row_step::<E>(tokens.max(width)));
         for (head, logs) in logs.chunks_exact(queries).enumerate() {
-            let [query, key, value] = [0, 1, 2].map(|i| self.part(qkv, i, head));
-            let grad = self.head(grad, head);
-            let column = |which: usize| which * self.step() + head * width;
+            let [query, key, value] = [0, 1, 2].map(|which| self.part(qkv, which, head));
+            let grad = &grad[head * width..];
             self.scores(qkv, head, mask, &mut weights);
-            grad.times_onto(value.transposed(), 1.0, Onto::Nothing, &mut slopes, tokens);
+            {
+                let left = self.rows_of_head(grad, &mut rows);
+                let value = Packed::<E>::of_transposed(value, width, tokens, packed);
+                product(left, &value, &mut Store { to: &mut slopes, step: tokens, factor: 1.0 });
+            }
             dispatch(Slopes { logs, weights: &mut weights, slopes: &mut slopes, tokens });
-            let weights = Matrix::new(&weights, queries, tokens).transposed();
-            let slopes = Matrix::new(&slopes, queries, tokens);
-            let mut write = |which, left: Matrix, right: Matrix, factor| {
-                let columns = &mut grad_qkv[column(which)..];
-                left.times_onto(right, factor, Onto::Nothing, columns, packed);
-            };
-            write(0, slopes, key, self.scale());
-            write(1, slopes.transposed(), query, self.scale());
-            write(2, weights, grad, 1.0);
+
+            let key = Packed::<E>::of(key, tokens, width, packed);
+            let to = &mut grad_qkv[head * width..];
+            let left = entering(&slopes, queries, tokens, &mut rows);
+            product(left, &key, &mut Store { to, step: packed, factor: self.scale() });
+
+            let left = Packed::<E>::of(&slopes, queries, tokens, tokens);
+            let query = Packed::<E>::of(query, queries, width, packed);
+            let to = &mut grad_qkv[step + head * width..];
+            transposed_product(&left, &query, &mut Store { to, step: packed, factor: self.scale() });
+
+            let left = Packed::<E>::of(&weights, queries, tokens, tokens);
+            let grad = Packed::<E>::of(grad, queries, width, step);
+            let to = &mut grad_qkv[2 * step + head * width..];
+            transposed_product(&left, &grad, &mut Store { to, step: packed, factor: 1.0 });
+        }
+    }
+
+    /// The columns of a head of the output as the left matrix of a product; copied where the last
+    /// group of the last row would be beyond the end.
+    fn rows_of_head<'a, E: Element>(self, head: &'a [E], rows: &'a mut [E]) -> Left<'a, E> {
+        let Self { queries, width, .. } = self;
+        let padded = flex::row_step::<E>(width);
+        if padded == width {
+            return Left::rows(head, queries, width, self.step());
+        }
+        for (to, from) in rows.chunks_exact_mut(padded).zip(head.chunks(self.step())) {
+            to[..width].copy_from_slice(&from[..width]);
+            to[width..].fill(E::default());
+        }
+        Left::rows(rows, queries, width, padded)
+    }
+}
+
+/// Rows in single precision as the left matrix of a product, rounded where it wants that.
+fn entering<'a, E: Element>(
+    values: &[f32],
+    count: usize,
+    width: usize,
+    rows: &'a mut [E],
+) -> Left<'a, E> {
+    let step = flex::row_step::<E>(width);
+    flex::enter(values, width, &mut rows[..count * step]);
+    Left::rows(&rows[..count * step], count, width, step)
+}
+
+/// Scales a product and adds the mask.
+struct Scores<'a> {
+    scores: &'a mut [f32],
+    mask: Option<&'a [f32]>,
+    tokens: usize,
+    scale: f32,
+}
+
+impl Sink for Scores<'_> {
+    #[allow(clippy::needless_range_loop)]
+    #[inline(always)]
+    fn take(&mut self, row: usize, column: usize, tile: &mut [[f32; WIDTH]], columns: usize) {
+        for (index, sums) in tile.iter_mut().enumerate() {
+            let first = (row + index) * self.tokens + column;
+            for i in 0..WIDTH {
+                sums[i] *= self.scale;
+            }
+            if let Some(mask) = self.mask {
+                let mask = row_of(&mask[first..], columns);
+                for i in 0..WIDTH {
+                    sums[i] += mask[i];
+                }
+            }
+            put_row(sums, &mut self.scores[first..], columns);
         }
     }
 }
@@ -197,25 +282,10 @@ fn mask_of(masks: Option<&FlexTensor>, sequence: usize, tokens: usize) -> Option
 
 impl Fused for Attention {
     fn forward(&self, inputs: &[FlexTensor], saved: Option<&mut Vec<FlexTensor>>) -> FlexTensor {
-        let (qkv, masks) = (&inputs[0], inputs.get(1));
-        let sizes = Sizes::of(qkv, self.heads);
-        let Sizes { tokens, heads, .. } = sizes;
-        let [sequences, _, packed] = qkv.layout().shape().dims();
-        let mut logs = flex::scratch(sequences * heads * tokens);
-        let output = flex::build(Shape::new([sequences, tokens, packed / 3]), |output| {
-            let qkv = flex::values(qkv).par_chunks((tokens * packed).max(1));
-            let outputs = output.par_chunks_mut((tokens * packed / 3).max(1));
-            let outputs = outputs.zip(logs.par_chunks_mut((heads * tokens).max(1)));
-            parallel(qkv.zip(outputs).enumerate(), |(sequence, (qkv, (output, logs)))| {
-                sizes.attend(qkv, mask_of(masks, sequence, tokens), output, logs);
-            });
-        });
-        if let Some(saved) = saved {
-            saved.push(qkv.clone());
-            saved.push(flex::from_vec(logs, Shape::new([sequences, heads, tokens])));
-            saved.extend(masks.cloned());
+        match self.precision {
+            Precision::F32 => self.forward_in::<f32>(inputs, saved),
+            Precision::Bf16 => self.forward_in::<bf16>(inputs, saved),
         }
-        output
     }
 
     fn backward(
@@ -224,22 +294,63 @@ impl Fused for Attention {
         grad: FlexTensor,
         _wanted: &[bool],
     ) -> Vec<Option<FlexTensor>> {
+        match self.precision {
+            Precision::F32 => self.backward_in::<f32>(&saved, &grad),
+            Precision::Bf16 => self.backward_in::<bf16>(&saved, &grad),
+        }
+    }
+}
+
+impl Attention {
+    fn forward_in<E: Element>(
+        &self,
+        inputs: &[FlexTensor],
+        saved: Option<&mut Vec<FlexTensor>>,
+    ) -> FlexTensor {
+        let kind = inputs[0].dtype();
+        let (qkv, masks) = (flex::converted::<E>(inputs[0].clone()), inputs.get(1));
+        let sizes = Sizes::of(&qkv, self.heads);
+        let Sizes { tokens, heads, .. } = sizes;
+        let [sequences, _, packed] = qkv.layout().shape().dims();
+        let mut logs = flex::scratch(sequences * heads * tokens);
+        let mut output = flex::scratch::<E>(sequences * tokens * packed / 3);
+        let outputs = output.par_chunks_mut((tokens * packed / 3).max(1));
+        let outputs = outputs.zip(logs.par_chunks_mut((heads * tokens).max(1)));
+        let sequences_of = flex::of::<E>(&qkv).par_chunks((tokens * packed).max(1));
+        parallel(sequences_of.zip(outputs).enumerate(), |(sequence, (qkv, (output, logs)))| {
+            sizes.attend(qkv, mask_of(masks, sequence, tokens), output, logs);
+        });
+        let output = flex::from_vec(output, Shape::new([sequences, tokens, packed / 3]));
+        if let Some(saved) = saved {
+            saved.push(qkv);
+            saved.push(flex::from_vec(logs, Shape::new([sequences, heads, tokens])));
+            saved.extend(masks.cloned());
+        }
+        flex::as_kind(output, kind)
+    }
+
+    fn backward_in<E: Element>(
+        &self,
+        saved: &[FlexTensor],
+        grad: &FlexTensor,
+    ) -> Vec<Option<FlexTensor>> {
         let (qkv, logs, masks) = (&saved[0], &saved[1], saved.get(2));
+        let kind = grad.dtype();
+        let grad = flex::converted::<E>(grad.clone());
         let sizes = Sizes::of(qkv, self.heads);
         let Sizes { tokens, heads, .. } = sizes;
-        let packed = 3 * sizes.step();
-        let grad_qkv = flex::build(qkv.layout().shape().clone(), |grad_qkv| {
-            let whole = (tokens * packed).max(1);
-            let inputs = flex::values(qkv).par_chunks(whole);
-            let inputs = inputs.zip(flex::values(&grad).par_chunks((whole / 3).max(1)));
-            let inputs = inputs.zip(flex::values(logs).par_chunks((heads * tokens).max(1)));
-            let both = inputs.zip(grad_qkv.par_chunks_mut(whole)).enumerate();
-            parallel(both, |(sequence, (((qkv, grad), logs), grad_qkv))| {
-                let mask = mask_of(masks, sequence, tokens);
-                sizes.attend_backward(qkv, mask, logs, grad, grad_qkv);
-            });
+        let whole = (tokens * sizes.packed()).max(1);
+        let inputs = flex::of::<E>(qkv).par_chunks(whole);
+        let inputs = inputs.zip(flex::of::<E>(&grad).par_chunks((whole / 3).max(1)));
+        let inputs = inputs.zip(flex::values(logs).par_chunks((heads * tokens).max(1)));
+        let mut grad_qkv = flex::scratch::<E>(flex::of::<E>(qkv).len());
+        let both = inputs.zip(grad_qkv.par_chunks_mut(whole)).enumerate();
+        parallel(both, |(sequence, (((qkv, grad), logs), grad_qkv))| {
+            let mask = mask_of(masks, sequence, tokens);
+            sizes.attend_backward(qkv, mask, logs, grad, grad_qkv);
         });
-        vec![Some(grad_qkv), None]
+        let grad_qkv = flex::from_vec(grad_qkv, qkv.layout().shape().clone());
+        vec![Some(flex::as_kind(grad_qkv, kind)), None]
     }
 }
 

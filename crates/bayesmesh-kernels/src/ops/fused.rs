@@ -1,7 +1,7 @@
 //! One frame for all operations with a backward pass of their own on the CPU device.
 //!
 //! Burn's extension mechanism wants a trait, an implementation for the device and one for autodiff
-//! of every operation. Here that is done once, for operations of one to four tensors and, as a
+//! of every operation. Here that is done once, for operations of one to five tensors and, as a
 //! block of a transformer has, of thirteen; an operation is then a [`Fused`]: a forward and a
 //! backward pass on tensors in memory.
 
@@ -56,12 +56,13 @@ pub(super) fn run_any(operation: Operation, inputs: Vec<DispatchTensor>) -> Disp
         2 => Dispatch::fused2(next(), next(), operation),
         3 => Dispatch::fused3(next(), next(), next(), operation),
         4 => Dispatch::fused4(next(), next(), next(), next(), operation),
+        5 => Dispatch::fused5(next(), next(), next(), next(), next(), operation),
         13 => {
             let mut all = || [(); 13].map(|()| next());
             let [a, b, c, d, e, f, g, h, i, j, k, l, m] = all();
             Dispatch::fused13(a, b, c, d, e, f, g, h, i, j, k, l, m, operation)
         }
-        _ => unreachable!("operations have one to four inputs, or thirteen"),
+        _ => unreachable!("operations have one to five inputs, or thirteen"),
     }
 }
 
@@ -86,6 +87,14 @@ pub(crate) trait FusedOps: Backend {
         d: FloatTensor<Self>,
         operation: Operation,
     ) -> FloatTensor<Self>;
+    fn fused5(
+        a: FloatTensor<Self>,
+        b: FloatTensor<Self>,
+        c: FloatTensor<Self>,
+        d: FloatTensor<Self>,
+        e: FloatTensor<Self>,
+        operation: Operation,
+    ) -> FloatTensor<Self>;
     #[allow(clippy::too_many_arguments)]
     fn fused13(
         a: FloatTensor<Self>,
@@ -105,7 +114,7 @@ pub(crate) trait FusedOps: Backend {
     ) -> FloatTensor<Self>;
 }
 
-/// The five methods of an implementation, by a function of an array of inputs.
+/// The six methods of an implementation, by a function of an array of inputs.
 macro_rules! by_arity {
     ($run:path) => {
         fn fused1(a: FloatTensor<Self>, operation: Operation) -> FloatTensor<Self> {
@@ -134,6 +143,16 @@ macro_rules! by_arity {
             operation: Operation,
         ) -> FloatTensor<Self> {
             $run([a, b, c, d], operation)
+        }
+        fn fused5(
+            a: FloatTensor<Self>,
+            b: FloatTensor<Self>,
+            c: FloatTensor<Self>,
+            d: FloatTensor<Self>,
+            e: FloatTensor<Self>,
+            operation: Operation,
+        ) -> FloatTensor<Self> {
+            $run([a, b, c, d, e], operation)
         }
         #[allow(clippy::too_many_arguments)]
         fn fused13(

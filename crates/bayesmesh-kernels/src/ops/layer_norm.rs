@@ -5,9 +5,12 @@ use burn::tensor::{Shape, Tensor};
 use rayon::iter::IndexedParallelIterator;
 use rayon::slice::{ParallelSlice, ParallelSliceMut};
 
-use super::flex;
+use half::bf16;
+
+use super::flex::{self, Numbers, Wide, with_f32};
 use super::fused::{self, Fused};
 use super::sums::{add_into, dot_shifted, sum};
+use crate::product::Element;
 use crate::simd::{Kernel, dispatch, parallel};
 
 /// Rows that are handled together: fixed, so that sums over rows are the same on any number of
@@ -86,12 +89,13 @@ impl Fused for LayerNorm {
         let mut moments = flex::scratch(2 * rows);
         let output = flex::build(x.layout().shape().clone(), |y| {
             let block = (BLOCK * width).max(1);
-            let blocks = flex::values(x).par_chunks(block).zip(y.par_chunks_mut(block));
-            let blocks = blocks.zip(moments.par_chunks_mut(2 * BLOCK)).enumerate();
-            parallel(blocks, |(index, ((x, y), moments))| {
+            let blocks = y.par_chunks_mut(block).zip(moments.par_chunks_mut(2 * BLOCK));
+            parallel(blocks.enumerate(), |(index, (y, moments))| {
+                let x = Wide::range(x, index * block..index * block + y.len());
                 let (gamma, beta) = (flex::values(gamma), flex::values(beta));
                 let residual = residual.first().map(|r| &flex::values(r)[index * block..]);
-                dispatch(Normalise { x, gamma, beta, residual, epsilon: self.epsilon, y, moments });
+                let (x, epsilon) = (&*x, self.epsilon);
+                dispatch(Normalise { x, gamma, beta, residual, epsilon, y, moments });
             });
         });
         if let Some(saved) = saved {
@@ -109,47 +113,65 @@ impl Fused for LayerNorm {
     ) -> Vec<Option<FlexTensor>> {
         let [x, gamma, moments] = &saved[..] else { unreachable!("what forward saved") };
         let residual = self.residual.then(|| wanted[3].then(|| grad.clone()));
-        let (rows, width) = flex::rows(x);
-        let blocks = rows.div_ceil(BLOCK);
-        let block = (BLOCK * width).max(1);
-        // For every block the sums for γ and β, which are then added in order.
-        let mut partial = vec![0.0; blocks * 2 * width];
-        let grad_x = flex::build(x.layout().shape().clone(), |grad_x| {
-            let inputs =
-                flex::values(x).par_chunks(block).zip(flex::values(&grad).par_chunks(block));
-            let inputs = inputs.zip(flex::values(moments).par_chunks(2 * BLOCK));
-            let outputs = grad_x.par_chunks_mut(block);
-            let outputs = outputs.zip(partial.par_chunks_mut((2 * width).max(1)));
-            parallel(inputs.zip(outputs), |(((x, grad), moments), (grad_x, partial))| {
-                let gamma = flex::values(gamma);
-                dispatch(NormaliseBackward { x, gamma, moments, grad, grad_x, partial });
-            });
-        });
-        let mut sums = vec![0.0; 2 * width];
-        for partial in partial.chunks_exact((2 * width).max(1)) {
-            add_into(&mut sums, partial);
-        }
-        let half = |range: std::ops::Range<usize>| {
-            Some(flex::from_vec(sums[range].to_vec(), Shape::new([width])))
+        let grad_x = match flex::numbers(x) {
+            Numbers::F32(_) => backward_to::<f32>(x, gamma, moments, &grad),
+            Numbers::Bf16(_) => backward_to::<bf16>(x, gamma, moments, &grad),
         };
-        let gradients = [wanted[0].then_some(grad_x), half(0..width), half(width..2 * width)];
+        let (grad_x, [grad_gamma, grad_beta]) = grad_x;
+        let gradients = [wanted[0].then_some(grad_x), Some(grad_gamma), Some(grad_beta)];
         gradients.into_iter().chain(residual).collect()
     }
 }
 
-struct Normalise<'a> {
-    x: &'a [f32],
-    gamma: &'a [f32],
-    beta: &'a [f32],
-    /// Of these rows and perhaps more.
-    residual: Option<&'a [f32]>,
-    epsilon: f32,
-    y: &'a mut [f32],
-    /// The mean and one over the deviation of every row.
-    moments: &'a mut [f32],
+/// The gradient of x, in numbers like those of x, and those of γ and β.
+fn backward_to<E: Element>(
+    x: &FlexTensor,
+    gamma: &FlexTensor,
+    moments: &FlexTensor,
+    grad: &FlexTensor,
+) -> (FlexTensor, [FlexTensor; 2]) {
+    let (rows, width) = flex::rows(x);
+    let block = (BLOCK * width).max(1);
+    let mut partial = vec![0.0; rows.div_ceil(BLOCK) * 2 * width];
+    let mut grad_x = flex::scratch::<E>(rows * width);
+    let inputs = flex::values(grad).par_chunks(block);
+    let inputs = inputs.zip(flex::values(moments).par_chunks(2 * BLOCK));
+    let outputs = grad_x.par_chunks_mut(block).zip(partial.par_chunks_mut((2 * width).max(1)));
+    let blocks = inputs.zip(outputs).enumerate();
+    parallel(blocks, |(index, ((grad, moments), (grad_x, partial)))| {
+        let x = &*Wide::range(x, index * block..index * block + grad.len());
+        let gamma = flex::values(gamma);
+        with_f32(grad_x, |grad_x| {
+            dispatch(NormaliseBackward { x, gamma, moments, grad, grad_x, partial });
+        });
+    });
+    (flex::from_vec(grad_x, x.layout().shape().clone()), of_scales(&partial, width))
 }
 
-impl Kernel for Normalise<'_> {
+/// The gradients of γ and β from those of blocks of rows, which are added in order.
+pub(super) fn of_scales(partial: &[f32], width: usize) -> [FlexTensor; 2] {
+    let mut sums = vec![0.0; 2 * width];
+    for partial in partial.chunks_exact((2 * width).max(1)) {
+        add_into(&mut sums, partial);
+    }
+    let half = |sums: &[f32]| flex::from_vec(sums.to_vec(), Shape::new([width]));
+    [half(&sums[..width]), half(&sums[width..])]
+}
+
+/// Normalises rows and scales them; the output may be the input of a product, in its numbers.
+pub(super) struct Normalise<'a, O> {
+    pub x: &'a [f32],
+    pub gamma: &'a [f32],
+    pub beta: &'a [f32],
+    /// Of these rows and perhaps more.
+    pub residual: Option<&'a [f32]>,
+    pub epsilon: f32,
+    pub y: &'a mut [O],
+    /// The mean and one over the deviation of every row.
+    pub moments: &'a mut [f32],
+}
+
+impl<O: Element> Kernel for Normalise<'_, O> {
     type Output = ();
 
     #[inline(always)]
@@ -160,25 +182,67 @@ impl Kernel for Normalise<'_> {
             let mean = sum(x, |v| v) / width as f32;
             let variance = sum(x, |v| (v - mean) * (v - mean)) / width as f32;
             let inverse = 1.0 / (variance + self.epsilon).sqrt();
-            for i in 0..width {
-                y[i] = (x[i] - mean) * inverse * self.gamma[i] + self.beta[i];
-            }
-            if let Some(residual) = self.residual {
-                add_into(y, &residual[row * width..][..width]);
-            }
+            let residual = self.residual.map(|residual| &residual[row * width..][..width]);
+            let (gamma, beta) = (&self.gamma[..width], &self.beta[..width]);
+            scale(x, [mean, inverse], gamma, beta, residual, y);
             moments.copy_from_slice(&[mean, inverse]);
         }
     }
 }
 
-struct NormaliseBackward<'a> {
-    x: &'a [f32],
-    gamma: &'a [f32],
-    moments: &'a [f32],
-    grad: &'a [f32],
-    grad_x: &'a mut [f32],
+/// Normalises rows of which the moments are known, to the same numbers as [`Normalise`].
+pub(super) struct NormaliseAgain<'a, O> {
+    pub x: &'a [f32],
+    pub gamma: &'a [f32],
+    pub beta: &'a [f32],
+    pub y: &'a mut [O],
+    pub moments: &'a [f32],
+}
+
+impl<O: Element> Kernel for NormaliseAgain<'_, O> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let width = self.gamma.len().max(1);
+        let rows = self.x.chunks_exact(width).zip(self.y.chunks_exact_mut(width));
+        for ((x, y), moments) in rows.zip(self.moments.chunks_exact(2)) {
+            let (gamma, beta) = (&self.gamma[..width], &self.beta[..width]);
+            scale(x, [moments[0], moments[1]], gamma, beta, None, y);
+        }
+    }
+}
+
+/// A row from its moments.
+#[inline(always)]
+fn scale<O: Element>(
+    x: &[f32],
+    [mean, inverse]: [f32; 2],
+    gamma: &[f32],
+    beta: &[f32],
+    residual: Option<&[f32]>,
+    y: &mut [O],
+) {
+    let width = x.len();
+    let (gamma, beta, y) = (&gamma[..width], &beta[..width], &mut y[..width]);
+    let value = |i: usize| (x[i] - mean) * inverse * gamma[i] + beta[i];
+    match residual {
+        None => (0..width).for_each(|i| y[i] = O::of(value(i))),
+        Some(residual) => {
+            let residual = &residual[..width];
+            (0..width).for_each(|i| y[i] = O::of(value(i) + residual[i]));
+        }
+    }
+}
+
+pub(super) struct NormaliseBackward<'a> {
+    pub x: &'a [f32],
+    pub gamma: &'a [f32],
+    pub moments: &'a [f32],
+    pub grad: &'a [f32],
+    pub grad_x: &'a mut [f32],
     /// Sums for γ, then for β, zeros at first.
-    partial: &'a mut [f32],
+    pub partial: &'a mut [f32],
 }
 
 impl Kernel for NormaliseBackward<'_> {

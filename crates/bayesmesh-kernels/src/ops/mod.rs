@@ -35,7 +35,10 @@ pub use globe::{
 };
 pub use group_norm::{group_norm, group_norm_composed};
 pub use layer_norm::{layer_norm, layer_norm_composed, layer_norm_residual};
-pub use linear::{Activation, Epilogue, linear, linear_composed, linear_residual};
+pub use linear::{
+    Activation, Epilogue, linear, linear_composed, linear_residual, norm_linear,
+    norm_linear_composed,
+};
 pub use merge::{merge_tokens, merge_tokens_composed, split_tokens, split_tokens_composed};
 pub use patches::{patches, patches_composed};
 pub use sample::{sample, sample_composed};

@@ -4,10 +4,14 @@ use burn::backend::flex::FlexTensor;
 use burn::tensor::{Device, Shape, Tensor, TensorData};
 use rayon::iter::IntoParallelIterator;
 
+use half::bf16;
+
 use super::attention::{Sizes, attention_composed};
 use super::flex;
 use super::fused::{self, Fused};
 use super::sums::add_into;
+use crate::precision::Precision;
+use crate::product::Element;
 use crate::simd::parallel;
 
 /// What is added to the score of a pair of tokens that are no neighbours.
@@ -137,6 +141,8 @@ impl Windows {
 /// [`attention`](super::attention) within each of the [`Windows`] of a grid, on tokens in the order
 /// of the grid: rolling, cutting into windows and putting them back are part of it.
 ///
+/// The output is of the numbers that `qkv` is of.
+///
 /// Padding is attended to, and attends to nothing, since what it would get is left out. Its query,
 /// key and value are `bias`, those that the layer before makes of a token of zeros.
 ///
@@ -164,7 +170,7 @@ pub fn window_attention(
     if !flex::is_flex(&qkv.device()) {
         return window_attention_composed(qkv, bias, windows, heads);
     }
-    let operation = WindowAttention { windows, heads };
+    let operation = WindowAttention { windows, heads, precision: Precision::current() };
     match windows.are_padded() {
         true => fused::run(operation, [qkv.into_dispatch(), bias.into_dispatch()]),
         false => fused::run(operation, [qkv.into_dispatch()]),
@@ -225,14 +231,15 @@ fn rolled(x: Tensor<4>, axis: usize, by: usize) -> Tensor<4> {
 pub(super) struct WindowAttention {
     pub windows: Windows,
     pub heads: usize,
+    pub precision: Precision,
 }
 
 /// What is done for one band of one row of the batch: the rows of tokens that are written, and the
 /// logs of its windows.
-struct Job<'a, L> {
+struct Job<'a, E, L> {
     row: usize,
     band: &'a Band,
-    lines: Vec<&'a mut [f32]>,
+    lines: Vec<&'a mut [E]>,
     logs: L,
 }
 
@@ -247,16 +254,16 @@ impl WindowAttention {
     }
 
     /// Divides what is written into jobs; `take` takes the logs of one off.
-    fn jobs<'a, L>(
+    fn jobs<'a, E, L>(
         &self,
         bands: &'a [Band],
-        written: &'a mut [f32],
+        written: &'a mut [E],
         units: usize,
         mut take: impl FnMut(usize) -> L,
-    ) -> Vec<Job<'a, L>> {
+    ) -> Vec<Job<'a, E, L>> {
         let [height, width] = self.windows.grid;
         let lines = written.chunks_exact_mut((width * units).max(1));
-        let mut lines: Vec<Option<&mut [f32]>> = lines.map(Some).collect();
+        let mut lines: Vec<Option<&mut [E]>> = lines.map(Some).collect();
         let rows = lines.len() / height.max(1);
         let mut jobs = Vec::with_capacity(rows * bands.len());
         for row in 0..rows {
@@ -274,7 +281,14 @@ impl WindowAttention {
     }
 
     /// Copies the tokens of a window out of a row of the batch.
-    fn gather(&self, values: &[f32], band: &Band, window: usize, units: usize, into: &mut [f32]) {
+    fn gather<E: Copy>(
+        &self,
+        values: &[E],
+        band: &Band,
+        window: usize,
+        units: usize,
+        into: &mut [E],
+    ) {
         let width = self.windows.grid[1];
         self.windows.runs(band, window, |line, column, to, count| {
             let from = (band.lines[line] * width + column) * units;
@@ -284,13 +298,13 @@ impl WindowAttention {
     }
 
     /// Copies the tokens of a window to the rows that it is part of.
-    fn scatter(
+    fn scatter<E: Copy>(
         &self,
-        values: &[f32],
+        values: &[E],
         band: &Band,
         window: usize,
         units: usize,
-        lines: &mut [&mut [f32]],
+        lines: &mut [&mut [E]],
     ) {
         self.windows.runs(band, window, |line, column, from, count| {
             lines[line][column * units..][..count * units]
@@ -299,12 +313,12 @@ impl WindowAttention {
     }
 
     /// Room for the tokens of a window, its padding filled with the bias.
-    fn room(&self, sizes: Sizes, bias: Option<&FlexTensor>) -> Vec<f32> {
-        let packed = 3 * sizes.step();
-        let mut tokens = flex::scratch(sizes.tokens * packed);
+    fn room<E: Element>(&self, sizes: Sizes, bias: Option<&FlexTensor>) -> Vec<E> {
+        let packed = sizes.packed();
+        let mut tokens = flex::scratch::<E>(sizes.tokens * packed);
         if let Some(bias) = bias {
             for token in tokens[sizes.queries * packed..].chunks_exact_mut(packed.max(1)) {
-                token.copy_from_slice(flex::values(bias));
+                flex::convert(flex::values(bias), token);
             }
         }
         tokens
@@ -313,37 +327,10 @@ impl WindowAttention {
 
 impl Fused for WindowAttention {
     fn forward(&self, inputs: &[FlexTensor], saved: Option<&mut Vec<FlexTensor>>) -> FlexTensor {
-        let (qkv, bias) = (&inputs[0], inputs.get(1));
-        let [rows, tokens, packed] = qkv.layout().shape().dims();
-        let bands: Vec<Band> =
-            (0..self.windows.bands()).map(|band| self.windows.band(band)).collect();
-        let mut logs = flex::scratch(rows * tokens * self.heads);
-        let output = flex::build(Shape::new([rows, tokens, packed / 3]), |output| {
-            let mut rest = &mut logs[..];
-            let jobs = self.jobs(&bands, output, packed / 3, |count| {
-                let (now, later) = std::mem::take(&mut rest).split_at_mut(count);
-                rest = later;
-                now
-            });
-            parallel(jobs.into_par_iter(), |Job { row, band, mut lines, logs }| {
-                let sizes = self.sizes(band, packed);
-                let values = &flex::values(qkv)[row * tokens * packed..][..tokens * packed];
-                let mut window_qkv = self.room(sizes, bias);
-                let mut window_output = flex::scratch(sizes.queries * sizes.step());
-                let logs = logs.chunks_exact_mut((self.heads * sizes.queries).max(1));
-                for (window, logs) in logs.enumerate() {
-                    self.gather(values, band, window, packed, &mut window_qkv);
-                    sizes.attend(&window_qkv, band.mask.as_deref(), &mut window_output, logs);
-                    self.scatter(&window_output, band, window, sizes.step(), &mut lines);
-                }
-            });
-        });
-        if let Some(saved) = saved {
-            saved.push(qkv.clone());
-            saved.push(flex::from_vec(logs, Shape::new([rows, tokens * self.heads])));
-            saved.extend(bias.cloned());
+        match self.precision {
+            Precision::F32 => self.forward_in::<f32>(inputs, saved),
+            Precision::Bf16 => self.forward_in::<bf16>(inputs, saved),
         }
-        output
     }
 
     fn backward(
@@ -352,53 +339,108 @@ impl Fused for WindowAttention {
         grad: FlexTensor,
         _wanted: &[bool],
     ) -> Vec<Option<FlexTensor>> {
+        match self.precision {
+            Precision::F32 => self.backward_in::<f32>(&saved, &grad),
+            Precision::Bf16 => self.backward_in::<bf16>(&saved, &grad),
+        }
+    }
+}
+
+impl WindowAttention {
+    fn forward_in<E: Element>(
+        &self,
+        inputs: &[FlexTensor],
+        saved: Option<&mut Vec<FlexTensor>>,
+    ) -> FlexTensor {
+        let kind = inputs[0].dtype();
+        let (qkv, bias) = (flex::converted::<E>(inputs[0].clone()), inputs.get(1));
+        let [rows, tokens, packed] = qkv.layout().shape().dims();
+        let bands: Vec<Band> =
+            (0..self.windows.bands()).map(|band| self.windows.band(band)).collect();
+        let mut logs = flex::scratch::<f32>(rows * tokens * self.heads);
+        let mut output = flex::scratch::<E>(rows * tokens * packed / 3);
+        let mut rest = &mut logs[..];
+        let jobs = self.jobs(&bands, &mut output, packed / 3, |count| {
+            let (now, later) = std::mem::take(&mut rest).split_at_mut(count);
+            rest = later;
+            now
+        });
+        parallel(jobs.into_par_iter(), |Job { row, band, mut lines, logs }| {
+            let sizes = self.sizes(band, packed);
+            let values = &flex::of::<E>(&qkv)[row * tokens * packed..][..tokens * packed];
+            let mut window_qkv = self.room::<E>(sizes, bias);
+            let mut window_output = flex::scratch::<E>(sizes.queries * sizes.step());
+            let logs = logs.chunks_exact_mut((self.heads * sizes.queries).max(1));
+            for (window, logs) in logs.enumerate() {
+                self.gather(values, band, window, packed, &mut window_qkv);
+                sizes.attend(&window_qkv, band.mask.as_deref(), &mut window_output, logs);
+                self.scatter(&window_output, band, window, sizes.step(), &mut lines);
+            }
+        });
+        let output = flex::from_vec(output, Shape::new([rows, tokens, packed / 3]));
+        if let Some(saved) = saved {
+            saved.push(qkv);
+            saved.push(flex::from_vec(logs, Shape::new([rows, tokens * self.heads])));
+            saved.extend(bias.cloned());
+        }
+        flex::as_kind(output, kind)
+    }
+
+    fn backward_in<E: Element>(
+        &self,
+        saved: &[FlexTensor],
+        grad: &FlexTensor,
+    ) -> Vec<Option<FlexTensor>> {
         let (qkv, logs, bias) = (&saved[0], &saved[1], saved.get(2));
+        let kind = grad.dtype();
+        let grad = flex::converted::<E>(grad.clone());
         let [_, tokens, packed] = qkv.layout().shape().dims();
         let bands: Vec<Band> =
             (0..self.windows.bands()).map(|band| self.windows.band(band)).collect();
+        let mut grad_qkv = flex::scratch::<E>(flex::of::<E>(qkv).len());
+        let mut rest = flex::values(logs);
+        let jobs = self.jobs(&bands, &mut grad_qkv, packed, |count| {
+            let (now, later) = rest.split_at(count);
+            rest = later;
+            now
+        });
         // What each job adds to the gradient of the bias, to be added in order.
-        let mut partial = Vec::new();
-        let grad_qkv = flex::build(qkv.layout().shape().clone(), |grad_qkv| {
-            let mut rest = flex::values(logs);
-            let jobs = self.jobs(&bands, grad_qkv, packed, |count| {
-                let (now, later) = rest.split_at(count);
-                rest = later;
-                now
-            });
-            partial = jobs.iter().map(|_| vec![0.0; packed]).collect();
-            let jobs: Vec<_> = jobs.into_iter().zip(&mut partial).collect();
-            parallel(jobs.into_par_iter(), |(Job { row, band, mut lines, logs }, partial)| {
-                let sizes = self.sizes(band, packed);
-                let (step, queries) = (sizes.step(), sizes.queries);
-                let values = &flex::values(qkv)[row * tokens * packed..][..tokens * packed];
-                let grad = &flex::values(&grad)[row * tokens * step..][..tokens * step];
-                let mut window_qkv = self.room(sizes, bias);
-                let mut window_grad = flex::scratch(queries * step);
-                // Padding has no query: that part of its gradient stays zero.
-                let mut window_grad_qkv = vec![0.0; sizes.tokens * packed];
-                let logs = logs.chunks_exact((self.heads * queries).max(1));
-                for (window, logs) in logs.enumerate() {
-                    self.gather(values, band, window, packed, &mut window_qkv);
-                    self.gather(grad, band, window, step, &mut window_grad);
-                    sizes.attend_backward(
-                        &window_qkv,
-                        band.mask.as_deref(),
-                        logs,
-                        &window_grad,
-                        &mut window_grad_qkv,
-                    );
-                    self.scatter(&window_grad_qkv, band, window, packed, &mut lines);
-                    for token in window_grad_qkv[queries * packed..].chunks_exact(packed.max(1)) {
-                        add_into(partial, token);
+        let mut partial: Vec<Vec<f32>> = jobs.iter().map(|_| vec![0.0; packed]).collect();
+        let jobs: Vec<_> = jobs.into_iter().zip(&mut partial).collect();
+        parallel(jobs.into_par_iter(), |(Job { row, band, mut lines, logs }, partial)| {
+            let sizes = self.sizes(band, packed);
+            let (step, queries) = (sizes.step(), sizes.queries);
+            let values = &flex::of::<E>(qkv)[row * tokens * packed..][..tokens * packed];
+            let grad = &flex::of::<E>(&grad)[row * tokens * step..][..tokens * step];
+            let mut window_qkv = self.room::<E>(sizes, bias);
+            let mut window_grad = flex::scratch::<E>(queries * step);
+            // Padding has no query: that part of its gradient stays zero.
+            let mut window_grad_qkv = vec![E::default(); sizes.tokens * packed];
+            let logs = logs.chunks_exact((self.heads * queries).max(1));
+            for (window, logs) in logs.enumerate() {
+                self.gather(values, band, window, packed, &mut window_qkv);
+                self.gather(grad, band, window, step, &mut window_grad);
+                sizes.attend_backward(
+                    &window_qkv,
+                    band.mask.as_deref(),
+                    logs,
+                    &window_grad,
+                    &mut window_grad_qkv,
+                );
+                self.scatter(&window_grad_qkv, band, window, packed, &mut lines);
+                for token in window_grad_qkv[queries * packed..].chunks_exact(packed.max(1)) {
+                    for (sum, value) in partial.iter_mut().zip(token) {
+                        *sum += value.single();
                     }
                 }
-            });
+            }
         });
         let grad_bias = bias.map(|bias| {
             let mut sum = vec![0.0; packed];
             partial.iter().for_each(|partial| add_into(&mut sum, partial));
             flex::from_vec(sum, bias.layout().shape().clone())
         });
-        vec![Some(grad_qkv), grad_bias]
+        let grad_qkv = flex::from_vec(grad_qkv, qkv.layout().shape().clone());
+        vec![Some(flex::as_kind(grad_qkv, kind)), grad_bias]
     }
 }

@@ -11,6 +11,7 @@ use super::layer_norm::{LayerNorm, layer_norm_composed};
 use super::linear::{Activation, Epilogue, Linear, linear_composed};
 use super::sums::add_into;
 use super::window_attention::{WindowAttention, Windows, window_attention_composed};
+use crate::precision::Precision;
 use crate::simd::{Kernel, dispatch, parallel};
 use rayon::iter::IndexedParallelIterator;
 use rayon::slice::{ParallelSlice, ParallelSliceMut};
@@ -122,10 +123,11 @@ impl WindowBlock {
     /// The block as a chain: inputs 0 to 12, the results of its steps from 13 on.
     fn chain(&self) -> Chain {
         let linear = |activation, mask| {
-            let epilogue = Epilogue { activation, copies: 1, mask };
-            Part::Linear(Linear { epilogue, bias: true, residual: false })
+            let epilogue = Epilogue { activation, mask, narrow: true, ..Epilogue::default() };
+            Part::Linear(Linear { bias: true, ..Linear::new(epilogue) })
         };
-        let attention = WindowAttention { windows: self.windows, heads: self.heads };
+        let precision = Precision::current();
+        let attention = WindowAttention { windows: self.windows, heads: self.heads, precision };
         let norm = Part::Norm(LayerNorm { epsilon: self.epsilon, residual: true });
         // The bias of query, key and value is what padding has.
         let attended: &[usize] = if self.windows.are_padded() { &[13, 2] } else { &[13] };

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use bayesmesh_comm::{Communicator, MeshComm, Operation, share};
+use bayesmesh_kernels::Precision;
 use burn::tensor::Tensor;
 use burn::tensor::activation::softmax;
 use serde_json::Value;
@@ -26,6 +27,8 @@ pub(crate) struct Readout {
     pub reading: Reading,
     /// The seed of the draws.
     pub seed: u64,
+    /// The numbers of products.
+    pub precision: Precision,
     /// Rows that are predicted at a time unless asked otherwise.
     pub chunk: usize,
     /// From the units that the network was trained in to those of the user.
@@ -44,6 +47,9 @@ const READING: &str = "bayesmesh.reading";
 const SCALE: &str = "bayesmesh.target_scale";
 const NOISE: &str = "bayesmesh.noise";
 const CALIBRATION: &str = "bayesmesh.calibration";
+/// Not there for single precision.
+const PRECISION: &str = "bayesmesh.precision";
+const BF16: &str = "bf16";
 
 fn unknown(text: &str) -> Error {
     Error::Mismatch(format!("outputs that are read as `{text}`: not known to this version"))
@@ -52,7 +58,8 @@ fn unknown(text: &str) -> Error {
 impl Readout {
     pub fn new(reading: Reading, seed: u64, chunk: usize) -> Self {
         let (scale, noise, calibration, fields) = (None, Vec::new(), None, None);
-        Self { reading, seed, chunk, scale, noise, calibration, fields }
+        let precision = Precision::default();
+        Self { reading, seed, precision, chunk, scale, noise, calibration, fields }
     }
 
     /// What a checkpoint must say for predictions to be made from it elsewhere.
@@ -70,6 +77,10 @@ impl Readout {
         if let Some(scale) = &self.scale {
             notes.insert(SCALE.to_owned(), scale.to_text());
         }
+        match self.precision {
+            Precision::Bf16 => notes.insert(PRECISION.to_owned(), BF16.to_owned()),
+            Precision::F32 => notes.remove(PRECISION),
+        };
         match self.noise.is_empty() {
             false => notes.insert(NOISE.to_owned(), Value::from(self.noise.clone()).to_string()),
             true => notes.remove(NOISE),
@@ -100,6 +111,15 @@ impl Readout {
             _ => return Err(unknown(text)),
         };
         let mut readout = Self::new(reading, seed, chunk);
+        readout.precision = match notes.get(PRECISION).map(String::as_str) {
+            None => Precision::F32,
+            Some(BF16) => Precision::Bf16,
+            Some(other) => {
+                return Err(Error::Mismatch(format!(
+                    "products in `{other}`: not known to this version"
+                )));
+            }
+        };
         readout.read_units(notes)?;
         Ok(Some(readout))
     }
@@ -223,7 +243,8 @@ impl Readout {
         draw: &Draw,
         input: N::Input,
     ) -> Tensor<2> {
-        let output = snapshot.draw(draw, Tape::Off).network.forward(input, draw);
+        let network = snapshot.draw(draw, Tape::Off).network;
+        let output = self.precision.scope(|| network.forward(input, draw));
         match self.reading {
             Reading::Logits => softmax(output, 1),
             Reading::Values

@@ -120,12 +120,12 @@ impl<P: Posterior, L: Loss> Trainer<P, L> {
     }
 
     fn build(place: Place, posterior: P, loss: L, settings: Settings) -> Self {
-        let Settings { samples, seed, optimizer, mesh, .. } = settings;
+        let Settings { samples, seed, optimizer, mesh, precision, .. } = settings;
         let rank = match &place {
             Place::Threads => None,
             Place::Job(world) => Some((mesh, world.rank())),
         };
-        let readout = Readout::new(loss.reading(), seed, settings.batch);
+        let readout = Readout { precision, ..Readout::new(loss.reading(), seed, settings.batch) };
         let description = describe(&posterior);
         let mut state = State::new(Members::new(posterior, samples, seed, optimizer, rank), seed);
         readout.write(&mut state.notes);

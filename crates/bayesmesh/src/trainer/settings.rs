@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bayesmesh_comm::{Mesh, Reduce, share};
+use bayesmesh_kernels::Precision;
 use bayesmesh_schema::{Choice, Keys};
 use serde::{Deserialize, Deserializer};
 
@@ -87,6 +88,10 @@ pub struct Settings {
     /// again, which needs the memory of one draw.
     #[key(default = "recompute")]
     pub memory: Memory,
+    /// The numbers of products: single precision, or bf16, which is faster where the processor
+    /// multiplies it. Trainable numbers, sums and losses are in single precision either way.
+    #[key(default = "f32", also("dtype", "amp", "autocast", "mixed_precision"))]
+    pub precision: Precision,
     /// Which draws see the same augmentation of the batch: none, those of a rank, all. No
     /// difference for data without augmentation.
     #[key(default = "per-draw", also("augmentation"))]
@@ -166,6 +171,7 @@ impl Default for Settings {
             exact: true,
             reduce: Reduce::default(),
             memory: Memory::default(),
+            precision: Precision::default(),
             augment: Augment::default(),
             heat: 1.0,
             kl_warmup: 0,
@@ -201,6 +207,7 @@ impl Settings {
             exact,
             reduce,
             memory,
+            precision,
             augment,
             heat,
             kl_warmup,
@@ -224,6 +231,7 @@ impl Settings {
             ("exact", exact.to_string()),
             ("reduce", reduce.to_string()),
             ("memory", format!("{memory:?}")),
+            ("precision", format!("{precision:?}")),
             ("augment", format!("{augment:?}")),
             ("heat", heat.to_string()),
             ("kl_warmup", kl_warmup.to_string()),

@@ -80,12 +80,14 @@ impl<P: Posterior, L: Loss> Objective<'_, P, L> {
             };
             let augmented = draws.clone().map(|draw| augmented(&self.draw(draw)));
             let augmented: Vec<_> = augmented.collect();
-            let output = if augmented.iter().all(Option::is_none) {
-                drawn.network.forward_draws(input.clone(), &first)
-            } else {
+            let forward = || {
+                if augmented.iter().all(Option::is_none) {
+                    return drawn.network.forward_draws(input.clone(), &first);
+                }
                 let inputs = augmented.into_iter().map(|own| own.unwrap_or_else(|| input.clone()));
                 drawn.network.forward(Rows::stack(inputs.collect()), &first)
             };
+            let output = self.work.settings.precision.scope(forward);
             let summary = self.loss.summary(output, &group_target);
             Evaluated { draws, drawn, summary }
         };
