@@ -102,16 +102,35 @@ fn check_lengths(lengths: &[usize]) {
     );
 }
 
-/// Calls `each` with the noise of a range of numbers, a chunk at a time, and where the chunk is.
-#[inline(always)]
-fn for_noise(stream: &Stream, start: u64, len: usize, mut each: impl FnMut(Range<usize>, &[f32])) {
-    let stream = *stream;
-    let mut chunk = Chunk::default();
-    let mut done = 0;
-    while done < len {
-        let noise = chunk.generate(&stream, start + done as u64, len - done, box_muller);
-        each(done..done + noise.len(), noise);
-        done += noise.len();
+/// The noise of a range of numbers, a chunk at a time. Not a function that calls a closure for each,
+/// which would not be compiled for the level.
+struct Noise<'a> {
+    stream: &'a Stream,
+    start: u64,
+    len: usize,
+    done: usize,
+    chunk: Chunk<f32>,
+}
+
+impl<'a> Noise<'a> {
+    #[inline(always)]
+    fn new(stream: &'a Stream, start: u64, len: usize) -> Self {
+        Self { stream, start, len, done: 0, chunk: Chunk::default() }
+    }
+
+    /// Where the next chunk is, and its noise.
+    #[inline(always)]
+    fn next(&mut self) -> Option<(Range<usize>, &[f32])> {
+        if self.done == self.len {
+            return None;
+        }
+        // A copy, which no write can change: the key schedule stays where it is.
+        let stream = *self.stream;
+        let (element, left) = (self.start + self.done as u64, self.len - self.done);
+        let noise = self.chunk.generate(&stream, element, left, box_muller);
+        let first = self.done;
+        self.done += noise.len();
+        Some((first..self.done, noise))
     }
 }
 
@@ -141,13 +160,14 @@ impl Sample<'_> {
     #[inline(always)]
     fn run_with(self, scale: Scale) {
         let Self { stream, start, mean, rho, out, .. } = self;
-        for_noise(stream, start, out.len(), |range, noise| {
+        let mut noise = Noise::new(stream, start, out.len());
+        while let Some((range, noise)) = noise.next() {
             let (mean, rho) = (&mean[range.clone()], &rho[range.clone()]);
             let out = &mut out[range];
             for i in 0..noise.len() {
                 out[i] = mean[i] + scale.apply(rho[i]) * noise[i];
             }
-        });
+        }
     }
 }
 
@@ -176,13 +196,14 @@ impl SampleBackward<'_> {
     #[inline(always)]
     fn run_with(self, scale: Scale) {
         let Self { stream, start, rho, grad, grad_rho, .. } = self;
-        for_noise(stream, start, grad.len(), |range, noise| {
+        let mut noise = Noise::new(stream, start, grad.len());
+        while let Some((range, noise)) = noise.next() {
             let (rho, grad) = (&rho[range.clone()], &grad[range.clone()]);
             let grad_rho = &mut grad_rho[range];
             for i in 0..noise.len() {
                 grad_rho[i] = grad[i] * noise[i] * scale.derivative(rho[i]);
             }
-        });
+        }
     }
 }
 
@@ -212,13 +233,14 @@ impl AddSampleBackward<'_> {
     #[inline(always)]
     fn run_with(self, scale: Scale) {
         let Self { stream, start, rho, grad, sum_mean, sum_rho, .. } = self;
-        for_noise(stream, start, grad.len(), |range, noise| {
+        let mut noise = Noise::new(stream, start, grad.len());
+        while let Some((range, noise)) = noise.next() {
             let (rho, grad) = (&rho[range.clone()], &grad[range.clone()]);
             let (sum_mean, sum_rho) = (&mut sum_mean[range.clone()], &mut sum_rho[range]);
             for i in 0..noise.len() {
                 sum_mean[i] += grad[i];
                 sum_rho[i] += grad[i] * noise[i] * scale.derivative(rho[i]);
             }
-        });
+        }
     }
 }

@@ -14,7 +14,8 @@ use super::sums::dot_shifted;
 use crate::elementary::exp;
 use crate::precision::Precision;
 use crate::product::{
-    Element, Left, Packed, Sink, Store, WIDTH, product, put_row, row_of, transposed_product,
+    Element, Left, Packed, Sink, Store, WIDTH, product, row_of, transposed_product,
+    write_row,
 };
 use crate::simd::{Kernel, dispatch, parallel};
 
@@ -268,7 +269,7 @@ impl Sink for Scores<'_> {
                     sums[i] += mask[i];
                 }
             }
-            put_row(sums, &mut self.scores[first..], columns);
+            write_row!(&mut self.scores[first..], columns, |i| sums[i]);
         }
     }
 }

@@ -225,12 +225,17 @@ fn scale<O: Element>(
 ) {
     let width = x.len();
     let (gamma, beta, y) = (&gamma[..width], &beta[..width], &mut y[..width]);
-    let value = |i: usize| (x[i] - mean) * inverse * gamma[i] + beta[i];
     match residual {
-        None => (0..width).for_each(|i| y[i] = O::of(value(i))),
+        None => {
+            for i in 0..width {
+                y[i] = O::of((x[i] - mean) * inverse * gamma[i] + beta[i]);
+            }
+        }
         Some(residual) => {
             let residual = &residual[..width];
-            (0..width).for_each(|i| y[i] = O::of(value(i) + residual[i]));
+            for i in 0..width {
+                y[i] = O::of((x[i] - mean) * inverse * gamma[i] + beta[i] + residual[i]);
+            }
         }
     }
 }
@@ -254,14 +259,17 @@ impl Kernel for NormaliseBackward<'_> {
         let (grad_gamma, grad_beta) = self.partial.split_at_mut(width);
         let rows = self.x.chunks_exact(width).zip(self.grad.chunks_exact(width));
         let rows = rows.zip(self.grad_x.chunks_exact_mut(width));
+        let (gamma, grad_gamma) = (&self.gamma[..width], &mut grad_gamma[..width]);
+        let grad_beta = &mut grad_beta[..width];
         for (((x, grad), grad_x), moments) in rows.zip(self.moments.chunks_exact(2)) {
+            let (x, grad, grad_x) = (&x[..width], &grad[..width], &mut grad_x[..width]);
             let (mean, inverse) = (moments[0], moments[1]);
             // x̂ and g are needed three times and cheap: grad_x holds g, and x̂ is made again.
             for i in 0..width {
                 let normalised = (x[i] - mean) * inverse;
                 grad_gamma[i] += grad[i] * normalised;
                 grad_beta[i] += grad[i];
-                grad_x[i] = grad[i] * self.gamma[i];
+                grad_x[i] = grad[i] * gamma[i];
             }
             let mean_g = sum(grad_x, |v| v) / width as f32;
             let mean_gx = dot_shifted(grad_x, x, mean) * inverse / width as f32;

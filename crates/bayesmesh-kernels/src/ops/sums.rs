@@ -1,5 +1,8 @@
 //! Sums in an order that is fixed and still vectorises.
 
+// Loops over arrays and slices of one length by their index are what becomes vector instructions.
+#![allow(clippy::needless_range_loop)]
+
 /// Numbers that are added side by side.
 const LANES: usize = 16;
 
@@ -20,15 +23,14 @@ fn fold(mut lanes: [f32; LANES]) -> f32 {
 #[inline(always)]
 pub(super) fn sum(values: &[f32], f: impl Fn(f32) -> f32) -> f32 {
     let mut lanes = [0.0; LANES];
-    let chunks = values.chunks_exact(LANES);
-    let rest = chunks.remainder();
+    let (chunks, rest) = values.as_chunks::<LANES>();
     for chunk in chunks {
         for i in 0..LANES {
             lanes[i] += f(chunk[i]);
         }
     }
-    for (lane, &value) in lanes.iter_mut().zip(rest) {
-        *lane += f(value);
+    for i in 0..rest.len() {
+        lanes[i] += f(rest[i]);
     }
     fold(lanes)
 }
@@ -37,15 +39,16 @@ pub(super) fn sum(values: &[f32], f: impl Fn(f32) -> f32) -> f32 {
 #[inline(always)]
 pub(super) fn dot_shifted(a: &[f32], b: &[f32], shift: f32) -> f32 {
     let mut lanes = [0.0; LANES];
-    let (a_chunks, b_chunks) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
-    let rest = a_chunks.remainder().iter().zip(b_chunks.remainder());
-    for (a, b) in a_chunks.zip(b_chunks) {
+    let ((a_chunks, a_rest), (b_chunks, b_rest)) =
+        (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    for k in 0..a_chunks.len().min(b_chunks.len()) {
+        let (a, b) = (&a_chunks[k], &b_chunks[k]);
         for i in 0..LANES {
             lanes[i] += a[i] * (b[i] - shift);
         }
     }
-    for (lane, (a, b)) in lanes.iter_mut().zip(rest) {
-        *lane += a * (b - shift);
+    for i in 0..a_rest.len().min(b_rest.len()) {
+        lanes[i] += a_rest[i] * (b_rest[i] - shift);
     }
     fold(lanes)
 }
@@ -54,15 +57,14 @@ pub(super) fn dot_shifted(a: &[f32], b: &[f32], shift: f32) -> f32 {
 #[inline(always)]
 pub(super) fn max(values: &[f32]) -> f32 {
     let mut lanes = [f32::NEG_INFINITY; LANES];
-    let chunks = values.chunks_exact(LANES);
-    let rest = chunks.remainder();
+    let (chunks, rest) = values.as_chunks::<LANES>();
     for chunk in chunks {
         for i in 0..LANES {
             lanes[i] = if chunk[i] > lanes[i] { chunk[i] } else { lanes[i] };
         }
     }
-    for (lane, &value) in lanes.iter_mut().zip(rest) {
-        *lane = if value > *lane { value } else { *lane };
+    for i in 0..rest.len() {
+        lanes[i] = if rest[i] > lanes[i] { rest[i] } else { lanes[i] };
     }
     lanes.into_iter().fold(f32::NEG_INFINITY, |max, v| if v > max { v } else { max })
 }
@@ -70,7 +72,9 @@ pub(super) fn max(values: &[f32]) -> f32 {
 /// Adds one vector to another.
 #[inline(always)]
 pub(super) fn add_into(sum: &mut [f32], values: &[f32]) {
-    for (sum, value) in sum.iter_mut().zip(values) {
-        *sum += value;
+    let length = sum.len().min(values.len());
+    let (sum, values) = (&mut sum[..length], &values[..length]);
+    for i in 0..length {
+        sum[i] += values[i];
     }
 }

@@ -196,11 +196,8 @@ impl<E: Element> Sink for Store<'_, E> {
     #[inline(always)]
     fn take(&mut self, row: usize, column: usize, tile: &mut [[f32; WIDTH]], columns: usize) {
         for (index, sums) in tile.iter().enumerate() {
-            let mut values = [E::default(); WIDTH];
-            for i in 0..WIDTH {
-                values[i] = E::of(sums[i] * self.factor);
-            }
-            put_row(&values, &mut self.to[(row + index) * self.step + column..], columns);
+            let to = &mut self.to[(row + index) * self.step + column..];
+            write_row!(to, columns, |i| E::of(sums[i] * self.factor));
         }
     }
 }
@@ -218,14 +215,27 @@ pub(crate) fn row_of<E: Element>(from: &[E], columns: usize) -> [E; WIDTH] {
     }
 }
 
-/// Stores the columns of a row that count.
-#[inline(always)]
-pub(crate) fn put_row<E: Element>(row: &[E; WIDTH], to: &mut [E], columns: usize) {
-    match to.first_chunk_mut::<WIDTH>() {
-        Some(to) if columns == WIDTH => *to = *row,
-        _ => to[..columns].copy_from_slice(&row[..columns]),
-    }
+/// Writes the columns of a row that count, each from its index: where it belongs, if the row is a
+/// whole one, for what was just stored piece by piece is slow to load at once. A macro, because a
+/// closure would not be compiled for the level.
+macro_rules! write_row {
+    ($to:expr, $columns:expr, |$i:ident| $value:expr) => {{
+        let to: &mut [_] = $to;
+        match to.first_chunk_mut::<WIDTH>() {
+            Some(to) if $columns == WIDTH => {
+                for $i in 0..WIDTH {
+                    to[$i] = $value;
+                }
+            }
+            _ => {
+                for ($i, to) in to[..$columns].iter_mut().enumerate() {
+                    *to = $value;
+                }
+            }
+        }
+    }};
 }
+pub(crate) use write_row;
 
 /// Adds a product to what is there, in rows without gaps.
 pub(crate) struct AddTo<'a> {
@@ -241,11 +251,8 @@ impl Sink for AddTo<'_> {
     fn take(&mut self, row: usize, column: usize, tile: &mut [[f32; WIDTH]], columns: usize) {
         for (index, tile) in tile.iter().enumerate() {
             let sums = &mut self.sums[(row + index) * self.columns + column..];
-            let mut values = row_of(sums, columns);
-            for i in 0..WIDTH {
-                values[i] += tile[i];
-            }
-            put_row(&values, sums, columns);
+            let before = row_of(sums, columns);
+            write_row!(sums, columns, |i| before[i] + tile[i]);
         }
     }
 }

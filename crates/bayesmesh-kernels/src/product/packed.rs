@@ -123,14 +123,16 @@ impl<S: Element, E: Element> Kernel for PackRows<'_, S, E> {
 
     #[inline(always)]
     fn run(self) {
+        let Self { values, inner, step, .. } = self;
         let width = self.columns.len();
-        let row = |index: usize| match index < self.inner {
-            true => &self.values[index * self.step..][..width],
-            false => &[],
-        };
         for (group, lines) in self.lines.chunks_exact_mut(LINES).enumerate() {
-            let first = row(group * E::PER_GROUP);
-            let second = if E::PER_GROUP > 1 { row(group * 2 + 1) } else { first };
+            let index = group * E::PER_GROUP;
+            let first = &values[index * step..][..width];
+            let second: &[S] = match E::PER_GROUP {
+                1 => first,
+                _ if index + 1 < inner => &values[(index + 1) * step..][..width],
+                _ => &[],
+            };
             let (first_chunks, first_rest) = first.as_chunks::<16>();
             let (second_chunks, second_rest) = second.as_chunks::<16>();
             let none = ([S::default(); 16], [S::default(); 16]);

@@ -11,7 +11,7 @@ use crate::ops::flex::{self, Wide, enter, row_step};
 use crate::ops::gelu::gelu_of;
 use crate::ops::layer_norm::Normalise;
 use crate::precision::Precision;
-use crate::product::{Element, Left, PIECE, Packed, Sink, WIDTH, product, put_row, row_of};
+use crate::product::{Element, Left, PIECE, Packed, Sink, WIDTH, product, row_of, write_row};
 use crate::simd::{dispatch, parallel};
 
 /// The inputs of a layer.
@@ -233,13 +233,13 @@ impl<E: Element, O: Element> Sink for Finish<'_, E, O> {
                     }
                 }
                 Activation::Gelu => {
-                    let mut slopes = [E::default(); WIDTH];
+                    let mut slopes = [0.0; WIDTH];
                     for i in 0..WIDTH {
-                        let (activated, slope) = gelu_of(sums[i]);
-                        (sums[i], slopes[i]) = (activated, E::of(slope));
+                        (sums[i], slopes[i]) = gelu_of(sums[i]);
                     }
                     if !self.slopes.is_empty() {
-                        put_row(&slopes, &mut self.slopes[first..], columns);
+                        let to = &mut self.slopes[first..];
+                        write_row!(to, columns, |i| E::of(slopes[i]));
                     }
                 }
             }
@@ -249,11 +249,7 @@ impl<E: Element, O: Element> Sink for Finish<'_, E, O> {
                     sums[i] += residual[i];
                 }
             }
-            let mut y = [O::default(); WIDTH];
-            for i in 0..WIDTH {
-                y[i] = O::of(sums[i]);
-            }
-            put_row(&y, &mut self.y[first..], columns);
+            write_row!(&mut self.y[first..], columns, |i| O::of(sums[i]));
         }
     }
 }
