@@ -9,7 +9,8 @@ use bayesmesh::loss::{Categorical, Expected, Mixture};
 use bayesmesh::posterior::InitialStd;
 use bayesmesh::trainer::{Callback, Flow, Length, Memory, OptimizerConfig, Schedule, StepReport};
 use bayesmesh::{
-    Loss, MeanField, Mesh, Posterior, Prior, Reduce, Settings, TensorDataset, Trainer,
+    Dataset, Loss, MeanField, Mesh, Posterior, Precision, Predictor, Prior, Reduce, Settings,
+    TensorDataset, Trainer,
 };
 use bayesmesh_models::{Vit, VitConfig};
 use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -107,10 +108,11 @@ fn cross_entropy_of_mean_probabilities() {
 
 #[test]
 fn reproducible_sums_are_bitwise_equal_along_the_sample_axis() {
-    fn check<L: Loss<Target = Tensor<1, Int>> + Clone>(loss: L) {
+    fn check<L: Loss<Target = Tensor<1, Int>> + Clone>(loss: L, precision: Precision) -> Vec<u32> {
         let posterior = posterior();
         let run = |ranks: usize, memory: Memory| {
             let settings = Settings {
+                precision,
                 samples: 4,
                 batch: 7,
                 mesh: Mesh::samples(ranks).unwrap(),
@@ -126,11 +128,32 @@ fn reproducible_sums_are_bitwise_equal_along_the_sample_axis() {
         for (ranks, memory) in
             [(1, Memory::Retain), (2, Memory::Retain), (2, Memory::Recompute), (4, Memory::Retain)]
         {
-            assert!(serial == run(ranks, memory), "{ranks} ranks, {memory:?}");
+            assert!(serial == run(ranks, memory), "{ranks} ranks, {memory:?}, {precision:?}");
         }
+        serial
     }
-    check(Expected(Categorical));
-    check(Mixture::new(Categorical).with_floor(1e-5).unwrap());
+    let mixture = || Mixture::new(Categorical).with_floor(1e-5).unwrap();
+    let single = check(Expected(Categorical), Precision::F32);
+    assert!(single != check(Expected(Categorical), Precision::Bf16), "bf16 makes a difference");
+    check(mixture(), Precision::F32);
+    check(mixture(), Precision::Bf16);
+}
+
+#[test]
+fn a_posterior_that_is_saved_predicts_in_the_precision_of_its_training() {
+    let path = std::env::temp_dir().join(format!("bayesmesh-bf16-{}", std::process::id()));
+    let settings = Settings { precision: Precision::Bf16, batch: 7, ..settings() };
+    let mut trainer = Trainer::new(posterior(), Expected(Categorical), settings);
+    trainer.fit(&data(11), None, Length::Steps(2)).unwrap();
+    trainer.save(&path).unwrap();
+    let network = VitConfig::tiny().init(&Device::default());
+    let predictor = Predictor::load(&path, network).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let (images, _) = data(5).batch(&[0, 1, 2, 3, 4], &Device::default()).unwrap();
+    let predicted = predictor.predict(&images, 4).unwrap();
+    assert_eq!(predicted, trainer.predict(&images, 4).unwrap());
+    let single = predictor.with_precision(Precision::F32).predict(&images, 4).unwrap();
+    assert_ne!(predicted, single);
 }
 
 /// The share of the gradient that each step sent during its backward pass.

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bayesmesh_comm::{Mesh, MeshComm};
+use bayesmesh_kernels::Precision;
 use burn::tensor::Device;
 use serde_json::{Value, json};
 
@@ -214,6 +215,13 @@ impl<P: Posterior> Predictor<P> {
         let readout = Readout { calibration: None, ..self.readout.clone() };
         let (place, members) = (self.place.clone(), self.members.clone());
         Self { place, mesh: self.mesh, threads: self.threads, members, readout }
+    }
+
+    /// Makes products in this precision; by default in that of the training.
+    #[must_use]
+    pub fn with_precision(mut self, precision: Precision) -> Self {
+        self.readout.precision = precision;
+        self
     }
 
     /// Scores predictions as fields: weighted, and each field in its units
