@@ -56,7 +56,7 @@ impl Division {
     pub fn divide(&self, frame: &Frame, usable: &[usize]) -> Result<Parts, TableError> {
         if usable.len() < LEAST_ROWS {
             return Err(TableError::Split(format!(
-                "{} rows have something to predict, and {LEAST_ROWS} are the least to learn from",
+                "rows with something to predict: {}; at least {LEAST_ROWS} are needed",
                 usable.len()
             )));
         }
@@ -311,7 +311,7 @@ mod tests {
     fn too_few_rows_are_told() {
         let frame = frame(50);
         let told = |rows: &[usize], by| division(by).divide(&frame, rows).unwrap_err().to_string();
-        assert!(told(&[0], By::Chance).contains("1 rows have something to predict"));
+        assert!(told(&[0], By::Chance).contains("rows with something to predict: 1;"));
         let one_group = By::Given((0..20).collect(), vec![49]);
         assert!(told(&(0..20).collect::<Vec<_>>(), one_group).contains("test part of 20 rows"));
     }
