@@ -79,7 +79,7 @@ pub fn default_recipe(path: &Path, targets: &[String]) -> Result<Option<(String,
     let text = text(&name, path, &targets, aim, &Size::of(rows));
     say!("no recipe: one is chosen for {rows} rows, and written down in the run");
     say!("  {why}");
-    Ok(Some((format!("the recipe for {}", path.display()), text)))
+    Ok(Some((format!("chosen for {}", path.display()), text)))
 }
 
 /// What is predicted, and why.
