@@ -194,12 +194,13 @@ fn what_is_no_series_is_refused_in_words() {
     refused("a,y\n1,1\n2,2\n", &[], "say by `data.time` which one orders the rows");
     refused("day,z\n2024-01-01,1\n", &[], "no column `y`");
     let same: String = (1..=28).map(|day| format!("2024-01-{day:02},7\n")).collect();
-    refused(&format!("day,y\n{same}"), &["data.inputs=2"], "constant");
+    refused(&format!("day,y\n{same}"), &["data.inputs=2"], "x.csv: the training part is constant");
     let days: String = (1..=28).map(|day| format!("2024-01-{day:02},{day}\n")).collect();
-    refused(&format!("day,y\n{days}"), &["data.inputs=90"], "shorter than a window");
+    refused(&format!("day,y\n{days}"), &["data.inputs=90"], "smaller `data.inputs`");
     refused(&format!("day,y\n{days}"), &["data.period=1 fortnight"], "is no period");
     refused(&format!("day,y\n{days}"), &["data.known=[\"week\"]"], "no column `week`");
     refused("", &[], "x.csv");
+    refused("day,y\n", &[], "x.csv: only the names of the columns and no rows");
     let none = ["train", "x.csv", "--horizon", "2"];
     refuse(&run(&scratch, &none, &[]), "which column is to be forecast?");
 }

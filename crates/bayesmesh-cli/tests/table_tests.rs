@@ -304,11 +304,18 @@ fn what_cannot_be_learned_from_is_told() {
     scratch.write("constant.csv", lines(&|row| format!("1,,{row}.5")));
     scratch.write("copy.csv", lines(&|row| format!("{},{}.5,{row}.5", row % 7, 2 * row)));
     scratch.write("short.csv", format!("{header}1,2,3\n1,2\n"));
-    let cases: [(&[&str], i32, &str); 12] = [
+    scratch.write("blank.csv", lines(&|row| format!("{},{row},", row % 9)));
+    scratch.write("equal.csv", lines(&|row| format!("{},{row},7", row % 9)));
+    let price = |row| if row == 5 { "on request".to_owned() } else { format!("{row}.5") };
+    scratch.write("words.csv", lines(&|row| format!("{},{},{}", row % 9, row % 7, price(row))));
+    let cases: [(&[&str], i32, &str); 15] = [
+        (&["blank.csv", "--target", "y"], 3, "column `y`: no row has anything in it"),
+        (&["equal.csv", "--target", "y"], 2, "nothing to learn"),
+        (&["words.csv", "--target", "y"], 3, "row 6 has `on request`, which is not a number"),
         (&["nothing.csv", "--target", "y"], 3, "nothing.csv"),
         (&["empty.csv", "--target", "y"], 3, "the file is empty"),
         (&["none.csv", "--target", "y"], 3, "no rows"),
-        (&["one.csv", "--target", "y"], 3, "1 rows have something to predict"),
+        (&["one.csv", "--target", "y"], 3, "rows with something to predict: 1; at least 10"),
         (&["short.csv", "--target", "y"], 3, "line 3: 2 cells, but the first line has 3"),
         (&["houses.csv", "--target", "pric"], 2, "did you mean `price`?"),
         (&["houses.csv"], 2, "which column is to be predicted?"),
@@ -324,6 +331,15 @@ fn what_cannot_be_learned_from_is_told() {
         assert!(outcome.stderr.contains(words), "{arguments:?}: {outcome:?}");
     }
     assert!(!scratch.path("runs").exists());
+    // What the errors advise.
+    let missing = ["data.missing=[\"on request\"]"];
+    run(&scratch, &["train", "words.csv", "--target", "y"], &[SMALL, &missing].concat()).success();
+    let few: String = lines(&|row| format!("{},{},{row}.5", row % 9, row * row % 7));
+    scratch.write(
+        "few.csv",
+        few.lines().take(11).map(|line| line.to_owned() + "\n").collect::<String>(),
+    );
+    run(&scratch, &["train", "few.csv", "--target", "y"], SMALL).success();
     let checked = run(&scratch, &["data", "check", "table", "copy.csv", "--target", "y"], &[]);
     let note = checked.success()["columns"][1]["note"].as_str().unwrap().to_owned();
     assert!(note.contains("nearly a copy of `y`"), "{note}");

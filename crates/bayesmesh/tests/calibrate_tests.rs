@@ -159,7 +159,8 @@ fn after_a_drift_the_adaptive_calibration_is_right_and_the_plain_one_is_not() {
     let adaptive = fit(CalibrateConfig::Adaptive(Adaptive { rate: 0.01 }));
     let fixed = fit(CalibrateConfig::Conformal);
 
-    let deviations = plain(STEPS).deviations(&truth(STEPS, STEPS)).unwrap();
+    let numbers: Vec<u64> = (0..STEPS as u64).collect();
+    let deviations = plain(STEPS).deviations(&truth(STEPS, STEPS), &numbers).unwrap();
     let mut follower = adaptive.follower(OUTPUTS).unwrap();
     let (mut followed, mut stayed) = ([0.0; 2], [0.0; 2]);
     let mut bands = 0.0;

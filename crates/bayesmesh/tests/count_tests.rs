@@ -163,6 +163,28 @@ fn counts_are_calibrated() {
     assert!(Predictive::of_counts(1, 1, vec![2.0], vec![1.0]).is_err());
 }
 
+/// A right prediction of small counts, of which the 90 % interval holds more than that because
+/// there is no shorter one, is left as it is.
+#[test]
+fn right_counts_stay_as_they_are() {
+    let rows = 2000;
+    let right = Predictive::of_counts(1, rows, vec![1.5; rows], vec![2.5; rows]).unwrap();
+    let truth = |number: u32| -> Truth {
+        let uniform = uniform(number, rows);
+        Truth::Values(uniform.iter().map(|u| sample(1.5, 2.5, *u)).collect())
+    };
+    let learned = Calibration::learn(&right, &truth(42), CalibrateConfig::Conformal);
+    let calibrated = learned.unwrap().unwrap().apply(right.clone()).unwrap();
+    let score = |prediction: &Predictive, name: &str| {
+        prediction.score(&truth(43)).unwrap().score(name).unwrap().value
+    };
+    for name in ["nll", "crps"] {
+        let (before, after) = (score(&right, name), score(&calibrated, name));
+        assert!((after / before - 1.0).abs() < 0.02, "{name}: {before} {after}");
+    }
+    assert!(score(&calibrated, "coverage_90") > 0.9);
+}
+
 /// A skewed target, `y = −ln u`, whose quantiles are known.
 #[test]
 fn a_network_learns_quantiles() {

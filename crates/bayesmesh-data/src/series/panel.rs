@@ -124,6 +124,11 @@ impl Panel {
         fill: usize,
     ) -> Result<(Self, Repairs), TableError> {
         roles.check(frame)?;
+        if frame.rows == 0 {
+            return Err(TableError::Split(
+                "only the names of the columns and no rows; export it again".to_owned(),
+            ));
+        }
         let time = roles.time_column(frame)?;
         let counts = matches!(time.cells, Cells::Numbers(_));
         let times = match &time.cells {

@@ -16,6 +16,7 @@ use super::error::TableError;
 use super::frame::{Cells, Column, Frame, MISSING, NEVER, Texts};
 use super::read::Reading;
 use super::text::is_missing;
+use super::time::parse_time;
 
 /// Reads a table from the bytes of a file. Columns are read in parallel, which readers of the file
 /// itself could not be: they share the place in it.
@@ -52,9 +53,10 @@ pub(super) fn parse(
                 builder.read(column, count, &description).map_err(|error| damaged(&error))?;
             }
             let cells = builder.cells(reading);
-            let cells = match reading.texts.contains(&name) {
-                true => Cells::Texts(cells.to_texts(rows)),
-                false => cells,
+            let cells = match (reading.texts.contains(&name), cells) {
+                (true, cells) => Cells::Texts(cells.to_texts(rows)),
+                (false, Cells::Texts(texts)) => dates(&texts).unwrap_or(Cells::Texts(texts)),
+                (false, cells) => cells,
             };
             Ok(Column { name, cells })
         })
@@ -251,6 +253,14 @@ impl Builder {
     }
 }
 
+/// Dates that were written as texts, as those of a CSV file are.
+fn dates(texts: &Texts) -> Option<Cells> {
+    let times = texts.names.iter().map(|name| parse_time(name.as_bytes()));
+    let times = times.collect::<Option<Vec<i64>>>()?;
+    let time = |code: &u32| times.get(*code as usize).copied().unwrap_or(NEVER);
+    Some(Cells::Times(texts.codes.iter().map(time).collect()))
+}
+
 /// The values of a group of rows; nothing where one is null.
 fn values<T: DataType>(
     mut reader: ColumnReaderImpl<T>,
@@ -272,4 +282,48 @@ fn values<T: DataType>(
     }
     let mut values = values.into_iter();
     Ok(levels.into_iter().map(|level| if level > 0 { values.next() } else { None }).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use parquet::data_type::ByteArrayType;
+    use parquet::file::writer::SerializedFileWriter;
+    use parquet::schema::parser::parse_message_type;
+
+    use super::*;
+
+    /// A file of one column of texts, written by the crate.
+    fn texts(cells: &[&str]) -> Vec<u8> {
+        let schema = parse_message_type("message t { required binary day (UTF8); }").unwrap();
+        let mut bytes = Vec::new();
+        let mut writer =
+            SerializedFileWriter::new(&mut bytes, Arc::new(schema), Arc::default()).unwrap();
+        let mut group = writer.next_row_group().unwrap();
+        let mut column = group.next_column().unwrap().unwrap();
+        let cells: Vec<ByteArray> = cells.iter().map(|cell| ByteArray::from(*cell)).collect();
+        column.typed::<ByteArrayType>().write_batch(&cells, None, None).unwrap();
+        column.close().unwrap();
+        group.close().unwrap();
+        writer.close().unwrap();
+        bytes
+    }
+
+    /// pandas and polars write dates as texts where nobody has told them otherwise.
+    #[test]
+    fn dates_that_are_texts_are_dates() {
+        let cells = |own: &[&str], reading: &Reading<'_>| {
+            parse(Path::new("t.parquet"), texts(own), reading).unwrap().columns.remove(0).cells
+        };
+        let reading = Reading::default();
+        let dates = cells(&["2024-01-02", "NaT", "2024-01-03 12:00"], &reading);
+        assert_eq!(dates, Cells::Times(vec![1_704_153_600, NEVER, 1_704_283_200]));
+        assert!(matches!(cells(&["2024-01-02", "soon"], &reading), Cells::Texts(_)));
+        // Codes that look like numbers stay texts.
+        assert!(matches!(cells(&["01067", "10115"], &reading), Cells::Texts(_)));
+        let names = ["day".to_owned()];
+        let reading = Reading { texts: &names, missing: &[] };
+        assert!(matches!(cells(&["2024-01-02"], &reading), Cells::Texts(_)));
+    }
 }

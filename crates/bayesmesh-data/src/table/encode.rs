@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::error::TableError;
 use super::frame::{Cells, Column, Frame, MISSING, NEVER, Texts};
 use super::infer::{
-    ColumnKind, Found, flags_of, numbers_of, order_of, short, times_like, times_of,
+    ColumnKind, Found, flags_of, nearly_numbers, numbers_of, order_of, short, times_like, times_of,
 };
 use super::slashed::Order;
 use super::time::day_of;
@@ -488,7 +488,7 @@ pub fn target_values(frame: &Frame, targets: &[String]) -> Result<Vec<f64>, Tabl
         let column =
             frame.column(name).ok_or_else(|| TableError::no_column(name, &frame.names()))?;
         columns.push(numbers_of(column, frame.rows).map_err(|error| match &column.cells {
-            Cells::Texts(_) => TableError::column(
+            Cells::Texts(texts) if !nearly_numbers(texts) => TableError::column(
                 name,
                 format!(
                     "it has texts, but a number is to be predicted; use a loss for classes, \

@@ -212,14 +212,14 @@ fn of_texts(texts: &Texts, present: usize, missing: usize) -> (ColumnKind, Strin
         Slashes::Known(Order::Month) => return (ColumnKind::Date, "month first".to_owned()),
         open => return (ColumnKind::Text, open.problem().unwrap_or_default()),
     }
-    let odd: Vec<&str> = texts
-        .names
-        .iter()
-        .filter(|name| number(name.as_bytes(), true).is_none())
-        .map(String::as_str)
-        .collect();
-    if kinds > 20 && odd.len() * 20 < kinds {
-        let shown: Vec<String> = odd.iter().take(3).map(|name| format!("`{name}`")).collect();
+    if nearly_numbers(texts) {
+        let shown: Vec<String> =
+            not_numbers(texts).take(3).map(|name| format!("`{name}`")).collect();
+        if shown.is_empty() {
+            let note = "numbers that are written as texts; name it in data.numbers or in \
+                        data.categories";
+            return (ColumnKind::Text, note.to_owned());
+        }
         let note = format!(
             "numbers but for {}; if these are missing values, name them in data.missing",
             shown.join(", ")
@@ -234,6 +234,18 @@ fn of_texts(texts: &Texts, present: usize, missing: usize) -> (ColumnKind, Strin
         return (ColumnKind::Text, note);
     }
     (ColumnKind::Category, String::new())
+}
+
+/// The distinct texts that are no numbers.
+fn not_numbers(texts: &Texts) -> impl Iterator<Item = &str> {
+    let odd = texts.names.iter().filter(|name| number(name.as_bytes(), true).is_none());
+    odd.map(String::as_str)
+}
+
+/// Whether there are many texts, and nearly all of them are numbers.
+pub fn nearly_numbers(texts: &Texts) -> bool {
+    let kinds = texts.names.len();
+    kinds > 20 && not_numbers(texts).count() * 20 < kinds
 }
 
 /// `true` or `false`, in any case.

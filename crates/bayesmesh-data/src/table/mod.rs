@@ -30,7 +30,7 @@ pub use error::TableError;
 pub(crate) use error::some;
 pub use examples::{Examples, Labels, Targets, Values};
 pub use frame::{Cells, Column, Frame, MISSING, NEVER, Texts};
-pub use infer::{ColumnKind, Found, Kinds, infer};
+pub use infer::{ColumnKind, Found, Kinds, infer, nearly_numbers};
 pub(crate) use infer::{flag, numbers_of, times_of};
 pub use read::{Reading, read};
 pub use slashed::Order;

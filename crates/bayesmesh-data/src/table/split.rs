@@ -56,7 +56,7 @@ impl Division {
     pub fn divide(&self, frame: &Frame, usable: &[usize]) -> Result<Parts, TableError> {
         if usable.len() < LEAST_ROWS {
             return Err(TableError::Split(format!(
-                "{} rows have something to predict, and {LEAST_ROWS} are the least to learn from",
+                "rows with something to predict: {}; at least {LEAST_ROWS} are needed",
                 usable.len()
             )));
         }
@@ -136,7 +136,8 @@ impl Division {
     }
 }
 
-/// Cuts units, in their order, into parts with these shares of the rows.
+/// Cuts units, in their order, into parts with these shares of the rows. A unit is in the part that
+/// its middle lies in, but every part with a share has one, as long as there are enough.
 fn cut<const N: usize>(units: Vec<Vec<usize>>, shares: [f64; N]) -> [Vec<usize>; N] {
     let rows: usize = units.iter().map(Vec::len).sum();
     let mut parts = [const { Vec::new() }; N];
@@ -145,9 +146,16 @@ fn cut<const N: usize>(units: Vec<Vec<usize>>, shares: [f64; N]) -> [Vec<usize>;
         sum += share;
         ends.push((sum * rows as f64).round() as usize);
     }
-    let mut done = 0;
-    for unit in units {
-        let part = ends.iter().position(|end| done < *end).unwrap_or(N - 1);
+    let wanted: Vec<usize> = (0..N).filter(|&part| shares[part] > 0.0).collect();
+    let (mut done, count) = (0, units.len());
+    for (place, unit) in units.into_iter().enumerate() {
+        let middle = 2 * done + unit.len();
+        let part = ends.iter().position(|end| middle < 2 * end + 1).unwrap_or(N - 1);
+        // No part is passed over, and none left without a unit.
+        let empty = wanted.iter().copied().find(|&part| parts[part].is_empty());
+        let part = part.min(empty.unwrap_or(N - 1));
+        let after = |part: usize| wanted.iter().filter(|&&other| other > part).count();
+        let part = (part..N).find(|&part| after(part) < count - place).unwrap_or(N - 1);
         done += unit.len();
         parts[part].extend(unit);
     }
@@ -273,6 +281,18 @@ mod tests {
     }
 
     #[test]
+    fn every_part_has_one_of_few_groups() {
+        for sizes in [&[300, 300, 300, 300, 300][..], &[10, 10, 10], &[500, 1, 1], &[1, 1, 500]] {
+            let units: Vec<Vec<usize>> = sizes.iter().map(|size| vec![0; *size]).collect();
+            let parts = cut(units, [0.7, 0.15, 0.15]);
+            assert!(parts.iter().all(|part| !part.is_empty()), "{sizes:?}");
+        }
+        let sizes = |shares| cut(vec![vec![0; 4]; 10], shares).map(|part| part.len());
+        assert_eq!(sizes([0.6, 0.2, 0.2]), [24, 8, 8]);
+        assert_eq!(sizes([0.8, 0.0, 0.2]), [32, 0, 8]);
+    }
+
+    #[test]
     fn each_row_is_in_the_test_part_of_one_fold() {
         let (frame, rows) = (frame(53), (0..53).collect::<Vec<_>>());
         let fold = |index| {
@@ -311,7 +331,7 @@ mod tests {
     fn too_few_rows_are_told() {
         let frame = frame(50);
         let told = |rows: &[usize], by| division(by).divide(&frame, rows).unwrap_err().to_string();
-        assert!(told(&[0], By::Chance).contains("1 rows have something to predict"));
+        assert!(told(&[0], By::Chance).contains("rows with something to predict: 1;"));
         let one_group = By::Given((0..20).collect(), vec![49]);
         assert!(told(&(0..20).collect::<Vec<_>>(), one_group).contains("test part of 20 rows"));
     }

@@ -89,7 +89,7 @@ impl ClassCalibration {
 }
 
 /// A number in (0, 1) for each example.
-fn uniform(example: u64) -> f64 {
+pub(crate) fn uniform(example: u64) -> f64 {
     // SplitMix64.
     let x = example.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -104,9 +104,10 @@ impl<P: Posterior> Predictor<P> {
         D: Dataset<Input = <P::Network as Network>::Input>,
     {
         let columns = outputs * RESIDUALS;
-        let cells = self.tabulate_with_truth(valid, draws, columns, |_, prediction, truth| {
-            residuals_of(&values.widened(prediction.clone()), truth)
-        })?;
+        let cells =
+            self.tabulate_with_truth(valid, draws, columns, |rows, prediction, truth| {
+                residuals_of(&values.widened(prediction.clone()), rows, truth)
+            })?;
         Ok(Residuals { outputs, cells })
     }
 }
@@ -153,7 +154,8 @@ impl Calibration {
             values.use_kernel(prediction.draws());
         }
         let residuals = |values: &ValueCalibration| -> Result<Residuals> {
-            let cells = residuals_of(&values.widened(prediction.clone()), truth)?;
+            let rows: Vec<usize> = (0..examples).collect();
+            let cells = residuals_of(&values.widened(prediction.clone()), &rows, truth)?;
             Ok(Residuals { outputs, cells })
         };
         if method == Method::Variance {
@@ -193,7 +195,8 @@ fn refuse_too_few(examples: usize) -> Result<()> {
 
 /// Adds the rows of a prediction to what the correlation of the noise is estimated from.
 fn add_pairs(pairs: &mut NoiseCorrelation, prediction: &Predictive, truth: &Truth) -> Result<()> {
-    let cells = residuals_of(prediction, truth)?;
+    let rows: Vec<usize> = (0..prediction.rows()).collect();
+    let cells = residuals_of(prediction, &rows, truth)?;
     for (row, cells) in cells.chunks_exact(prediction.outputs() * RESIDUALS).enumerate() {
         let errors = cells.iter().skip(1).step_by(RESIDUALS);
         pairs.add(prediction, row, &errors.copied().collect::<Vec<_>>());
@@ -203,7 +206,7 @@ fn add_pairs(pairs: &mut NoiseCorrelation, prediction: &Predictive, truth: &Trut
 
 /// How far out each value lies, its error in predicted deviations, and the predicted deviation:
 /// `[rows, outputs, 3]`.
-fn residuals_of(prediction: &Predictive, truth: &Truth) -> Result<Vec<f64>> {
+fn residuals_of(prediction: &Predictive, rows: &[usize], truth: &Truth) -> Result<Vec<f64>> {
     let Truth::Values(truth) = truth else {
         return Err(Error::Setting("intervals are of values, and these are classes".to_owned()));
     };
@@ -213,7 +216,8 @@ fn residuals_of(prediction: &Predictive, truth: &Truth) -> Result<Vec<f64>> {
             truth[index]
         )));
     }
-    let deviations = prediction.deviations(truth)?;
+    let examples: Vec<u64> = rows.iter().map(|&row| row as u64).collect();
+    let deviations = prediction.deviations(truth, &examples)?;
     let (mean, variance) = prediction.mean_and_variance();
     let cells = deviations.iter().enumerate().flat_map(|(cell, deviation)| {
         let std = variance[cell].sqrt();

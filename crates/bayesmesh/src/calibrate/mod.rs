@@ -27,6 +27,7 @@ mod level_map;
 mod values;
 
 pub use classes::ClassCalibration;
+pub(crate) use classes::uniform;
 pub use config::{Adaptive, CalibrateConfig, Method, Temperature};
 pub use follower::Follower;
 pub use lens::Lens;

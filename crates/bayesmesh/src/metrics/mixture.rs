@@ -166,13 +166,16 @@ impl<'a> MixtureBatch<'a> {
     /// `2 min(F(y), 1 − F(y))` of each row and output before calibration, also far out.
     pub(crate) fn raw_tails(&self) -> Vec<f64> {
         self.each(|cell, value: &mut [f64]| {
-            if cell.counts {
-                let level = cell.stairs().say(cell.truth, None, None).raw_nearest();
-                value[0] = 2.0 * level.min(1.0 - level);
-                return;
-            }
             cell.pit(value);
             value[0] = cell.far_tail(value[0]).unwrap_or(2.0 * value[0].min(1.0 - value[0]));
+        })
+    }
+
+    /// Of counts `F(y − 1)` and `F(y)` of each row and output before calibration.
+    pub(crate) fn raw_steps(&self) -> Vec<[f64; 2]> {
+        self.each(|cell, value: &mut [[f64; 2]]| {
+            let says = cell.stairs().say(cell.truth, None, None);
+            value[0] = [says.raw_below, says.raw_at];
         })
     }
 

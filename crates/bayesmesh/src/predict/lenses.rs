@@ -127,7 +127,9 @@ impl Readout {
             let Truth::Values(truth) = truth else {
                 return Err(Error::Setting("series have values, and not labels".to_owned()));
             };
-            table.fill(rows, calibration.widened(prediction.clone()).deviations(truth)?)
+            let prediction = calibration.widened(prediction.clone());
+            let examples: Vec<u64> = rows.iter().map(|&row| row as u64).collect();
+            table.fill(rows, prediction.deviations(truth, &examples)?)
         })?;
         let deviations = table.merged_on(mesh)?;
         Ok(Some(Lenses::following(calibration, data, follower, deviations)))

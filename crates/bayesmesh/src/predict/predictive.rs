@@ -5,7 +5,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::{Scorer, Scoring, Standardize};
-use crate::calibrate::{Lens, deviation_of_tail};
+use crate::calibrate::{Lens, deviation_of_tail, uniform};
 use crate::data::Truth;
 use crate::error::{Error, Result};
 use crate::loss::{NegativeBinomial, Quantiles, Reading};
@@ -531,10 +531,36 @@ impl Predictive {
     /// How far out each truth lies in its prediction, whatever calibration makes of it, in
     /// deviations of a normal distribution, `[rows, outputs]`; not a number where the truth is not
     /// known.
-    pub fn deviations(&self, truth: &[f32]) -> Result<Vec<f64>> {
+    ///
+    /// A true count is a quantile at many levels. It lies at one of them by chance, made from the
+    /// number of its example: so levels are uniform if the predicted distribution is right, and
+    /// calibration leaves it as it is.
+    pub fn deviations(&self, truth: &[f32], examples: &[u64]) -> Result<Vec<f64>> {
+        if examples.len() != self.rows {
+            return Err(Error::Mismatch(format!(
+                "the numbers of {} examples for a prediction of {} rows",
+                examples.len(),
+                self.rows
+            )));
+        }
         // A truth that is not known may be any number.
         let known: Vec<f32> = truth.iter().map(|y| if y.is_nan() { 0.0 } else { *y }).collect();
-        let tails = self.mixtures(&known)?.raw_tails();
+        let mixtures = self.mixtures(&known)?;
+        let tails = match self.counts {
+            false => mixtures.raw_tails(),
+            true => {
+                let outputs = self.outputs as u64;
+                let chances = examples.iter().flat_map(|example| {
+                    let first = example.wrapping_mul(outputs);
+                    (0..outputs).map(move |output| uniform(first.wrapping_add(output)))
+                });
+                let tail = |([below, at], chance): ([f64; 2], f64)| {
+                    let level = below + chance * (at - below);
+                    2.0 * level.min(1.0 - level)
+                };
+                mixtures.raw_steps().into_iter().zip(chances).map(tail).collect()
+            }
+        };
         let deviation = |(tail, y): (&f64, &f32)| match y.is_nan() {
             true => f64::NAN,
             false => deviation_of_tail(*tail),

@@ -40,7 +40,7 @@ pub fn default_recipe(path: &Path) -> Result<Option<(String, String)>> {
     say!("  classes {}", shown(&folder.classes));
     say!("  train   {epochs} epochs with batches of {batch}: {why}");
     say!("  the recipe of the run will be in its folder; `--set KEY=VALUE` changes it");
-    Ok(Some((format!("the recipe for {}", path.display()), toml::to_string(&recipe)?)))
+    Ok(Some((format!("chosen for {}", path.display()), toml::to_string(&recipe)?)))
 }
 
 /// Some of many classes.

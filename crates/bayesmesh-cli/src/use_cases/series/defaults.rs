@@ -55,5 +55,5 @@ draws = 64
         quoted(&path.to_string_lossy()),
         targets.join(", "),
     );
-    (format!("the recipe for {}", path.display()), text)
+    (format!("chosen for {}", path.display()), text)
 }

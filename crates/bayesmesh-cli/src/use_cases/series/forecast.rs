@@ -100,7 +100,8 @@ impl Forecast {
             if part.is_empty() {
                 return Err(Usage(format!(
                     "the {name} part of the series is shorter than a window of {} + {} values; use \
-                     a longer series, shorter windows or another data.split",
+                     a longer series, smaller `data.inputs` or `data.outputs`, or another \
+                     `data.split`",
                     cut.inputs, cut.outputs
                 ))
                 .into());

@@ -115,7 +115,8 @@ impl UseCase for Series {
     fn resolve(settings: &SeriesSettings, recipe: &Recipe) -> Result<toml::Table> {
         let config = settings.config();
         let (panel, _) = gathered(config, recipe)?;
-        let encoding = learned(config, &panel)?;
+        let named = || recipe.data_path().unwrap_or_default().display().to_string();
+        let encoding = learned(config, &panel).with_context(named)?;
         let whole = |number: usize| toml::Value::from(number as i64);
         let list = |numbers: &[usize]| {
             toml::Value::from(numbers.iter().map(|&number| whole(number)).collect::<Vec<_>>())

@@ -261,7 +261,8 @@ fn forecast<U: Forecasts, N: Network<Input = InputOf<U>> + 'static>(
             (Some(_), Some(calibration)) => {
                 let truth: Vec<f32> =
                     rows.iter().flat_map(|&at| found.windows.truth_at(at)).collect();
-                calibration.widened(prediction.clone()).deviations(&truth)?
+                let places = rows.iter().map(|&(_, start)| start as u64).collect::<Vec<_>>();
+                calibration.widened(prediction.clone()).deviations(&truth, &places)?
             }
             _ => Vec::new(),
         };

@@ -133,6 +133,10 @@ impl Prepared {
             }
         };
         let usable: Vec<usize> = (0..frame.rows).filter(present).collect();
+        if usable.is_empty() {
+            let problem = "no row has anything in it; name another column to predict".to_owned();
+            return Err(named(TableError::Column { column: targets.join("`, `"), problem }));
+        }
         let parts = division.divide(&frame, &usable).map_err(named)?;
         let encoder = Encoder::fit(&frame, &found, &parts.train, &targets, &config.missing);
         let mut encoder = encoder.map_err(named)?;

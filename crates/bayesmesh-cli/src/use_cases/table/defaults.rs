@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use bayesmesh_data::table::{Cells, Column, Folder, Frame, Kinds, infer};
+use bayesmesh_data::table::{Cells, Column, Folder, Frame, Kinds, infer, nearly_numbers};
 
 use super::data::read;
 use crate::exit::Usage;
@@ -39,6 +39,8 @@ impl Size {
             10_000..50_000 => [128, 128, 60, 12],
             _ => [128, 512, 30, 6],
         };
+        // Of few rows there must be a batch to train on.
+        let batch = batch.min((rows / 2).max(1));
         let dropout = if rows < 1_000 { "0.05" } else { "0.02" };
         let rate = if rows < 10_000 { "2e-3" } else { "3e-3" };
         Self { hidden, batch, epochs, patience, rate, dropout }
@@ -71,10 +73,13 @@ pub fn default_recipe(path: &Path, targets: &[String]) -> Result<Option<(String,
     }
     let (aim, why) = aim(&frame, &targets);
     let name = name(path);
-    let text = text(&name, path, &targets, aim, &Size::of(frame.rows));
-    say!("no recipe: one is chosen for {} rows, and written down in the run", frame.rows);
+    let cells = || targets.iter().filter_map(|name| frame.column(name)).map(|own| &own.cells);
+    let usable = |row: &usize| cells().all(|cells| !cells.is_missing(*row));
+    let rows = (0..frame.rows).filter(usable).count();
+    let text = text(&name, path, &targets, aim, &Size::of(rows));
+    say!("no recipe: one is chosen for {rows} rows, and written down in the run");
     say!("  {why}");
-    Ok(Some((format!("the recipe for {}", path.display()), text)))
+    Ok(Some((format!("chosen for {}", path.display()), text)))
 }
 
 /// What is predicted, and why.
@@ -86,6 +91,8 @@ fn aim(frame: &Frame, targets: &[String]) -> (Aim, String) {
     let values = |why: &str| (Aim::Values, format!("target `{target}`: {why}"));
     let classes = |why: &str| (Aim::Classes, format!("target `{target}`: {why}"));
     match frame.column(target).map(|column: &Column| &column.cells) {
+        // Some words among numbers are no classes; reading them as numbers says which they are.
+        Some(Cells::Texts(texts)) if nearly_numbers(texts) => values("numbers but for some texts"),
         Some(Cells::Texts(_)) => classes("texts, so classes are predicted"),
         Some(Cells::Numbers(numbers)) => {
             let mut there: Vec<f64> = numbers.iter().copied().filter(|x| !x.is_nan()).collect();
@@ -94,12 +101,12 @@ fn aim(frame: &Frame, targets: &[String]) -> (Aim, String) {
             there.sort_unstable_by(f64::total_cmp);
             there.dedup();
             match there.len() {
-                kinds if whole && kinds <= FEW => classes(&format!(
+                kinds @ 2..=FEW if whole => classes(&format!(
                     "{kinds} whole numbers, so classes are predicted; for numbers, \
                      `--set loss.kind=gaussian-mixture`"
                 )),
                 // Ages and years are whole numbers too, but far from zero.
-                _ if whole && there[0] >= 0.0 && mean < 30.0 => (
+                2.. if whole && there[0] >= 0.0 && mean < 30.0 => (
                     Aim::Counts,
                     format!(
                         "target `{target}`: small whole numbers, so counts are predicted; for any \
