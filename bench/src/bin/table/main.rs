@@ -15,6 +15,7 @@ mod vit;
 
 use std::path::PathBuf;
 
+use bayesmesh::Precision;
 use race::{Bar, Field, Work};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
@@ -43,7 +44,7 @@ fn main() -> Outcome<()> {
             _ => field.python = Some(PathBuf::from(argument)),
         }
     }
-    if !multiplies_bf16() {
+    if !Precision::Bf16.is_in_hardware() {
         println!("This processor has no AVX-512-BF16: nothing is held to a bar in bf16.");
     }
     let works = works.iter().map(|work| work(&field)).collect::<Outcome<Vec<Work>>>()?;
@@ -63,15 +64,6 @@ impl Field {
 
     /// A bar of ours in bf16, which needs a processor that multiplies such numbers.
     fn in_bf16(&self, bar: Bar) -> Bar {
-        if multiplies_bf16() { bar } else { Bar::None }
+        if Precision::Bf16.is_in_hardware() { bar } else { Bar::None }
     }
-}
-
-/// Whether the processor has instructions for products in bf16.
-fn multiplies_bf16() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    let has = std::arch::is_x86_feature_detected!("avx512bf16");
-    #[cfg(not(target_arch = "x86_64"))]
-    let has = false;
-    has
 }
