@@ -1,7 +1,8 @@
 """The paper's Bayesian ViT in torch_blue: a training step with sampling, KL and Adam.
 
-usage: vit_torch_blue.py BATCH DRAWS THREADS STEPS
-prints the peak memory of a process in MiB and, last, the seconds of the best step. Under
+usage: vit_torch_blue.py BATCH DRAWS THREADS STEPS [bf16]
+prints the peak memory of a process in MiB and, last, the seconds of the best step; with `bf16` the
+network runs under autocast. Under
 `torchrun --nproc-per-node N` it is sampling parallelism as the paper does it: the same batch and
 DRAWS/N draws on every rank, gradients averaged by DistributedDataParallel over gloo.
 """
@@ -17,6 +18,7 @@ from torch_blue import vi
 from torch_blue.vi.distributions import Categorical
 
 batch, draws, threads, steps = (int(argument) for argument in sys.argv[1:5])
+bf16 = "bf16" in sys.argv[5:]
 torch.set_num_threads(threads)
 world, rank = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("RANK", 0))
 WIDTH, HEADS, DEPTH, PATCH = 192, 3, 6, 4
@@ -57,7 +59,9 @@ times = []
 for _ in range(steps + 1):
     start = time.perf_counter()
     optimizer.zero_grad()
-    loss(network(images, samples=draws // world), labels).backward()
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bf16):
+        logits = network(images, samples=draws // world)
+    loss(logits.float(), labels).backward()
     optimizer.step()
     times.append(time.perf_counter() - start)
 if rank == 0:

@@ -1,6 +1,7 @@
 //! Benchmarks: `benches/` of single operations, `src/bin/` of whole steps, `peers/` the
 //! competition.
 
+pub mod epoch_files;
 mod png_files;
 
 pub use png_files::PngFiles;

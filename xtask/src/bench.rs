@@ -5,8 +5,8 @@ use std::process::Command;
 
 use crate::{cargo, mpi, run};
 
-/// `cargo xtask bench [--peers] [--rounds N]`, `cargo xtask bench --mpi [--rounds N]`, or
-/// `cargo xtask bench --operations [NAMES]`.
+/// `cargo xtask bench [--peers] [--epochs]`, `cargo xtask bench --mpi`, both with `[--rounds N]
+/// [--through COMMAND]`, or `cargo xtask bench --operations [NAMES]`.
 pub fn bench(arguments: &[String]) -> Result<(), String> {
     if let Some((first, names)) = arguments.split_first()
         && first == "--operations"
@@ -39,7 +39,17 @@ pub fn bench(arguments: &[String]) -> Result<(), String> {
     run(table)
 }
 
-/// The Python of a virtual environment with the competition, made where it is missing.
+/// The competition, from PyPI. `torch.compile` needs a C++ compiler beside it.
+const PEERS: [&str; 6] = [
+    "numpy==2.4.6",
+    "torch==2.9.0",
+    "torch_blue==1.1.0",
+    "jax==0.10.2",
+    "jaxlib==0.10.2",
+    "optax==0.2.8",
+];
+
+/// The Python of a virtual environment with the competition. What is missing there is installed.
 fn peers() -> Result<PathBuf, String> {
     let folder = target().join("peers");
     let python = folder.join("bin/python");
@@ -47,11 +57,10 @@ fn peers() -> Result<PathBuf, String> {
         let mut venv = Command::new("python3");
         venv.args(["-m", "venv"]).arg(&folder);
         run(venv)?;
-        let mut install = Command::new(&python);
-        install.args(["-m", "pip", "install", "--quiet"]);
-        install.args(["numpy", "torch==2.9.0", "torch_blue==1.1.0"]);
-        run(install)?;
     }
+    let mut install = Command::new(&python);
+    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(PEERS);
+    run(install)?;
     Ok(python)
 }
 

@@ -15,9 +15,11 @@ usage: cargo xtask COMMAND
   check    install OpenMPI where it is missing; formatting, clippy and documentation, warnings as
              errors
   bench    whole pieces of work: speed, scaling, memory, page faults; a table and a plot
-             --peers             beside PyTorch and torch_blue (from PyPI, in target/peers)
-             --rounds N          the best of so many (3)
+             --peers             beside PyTorch, torch_blue and JAX (from PyPI, in target/peers)
+             --epochs            instead, whole epochs: loading, augmentation, validation
              --mpi               instead, what ranks that are MPI processes do
+             --rounds N          the best of so many (3)
+             --through COMMAND   starts all contestants, e.g. \"taskset -c 0,1\"
              --operations [..]   Criterion benchmarks of single operations, by name or all
 ";
 

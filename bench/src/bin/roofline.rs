@@ -1,6 +1,7 @@
 //! What the matrix product alone reaches: the bound for anything that is made of products.
 //!
-//! usage: roofline THREADS     prints the GFLOP/s of so many threads at once, one product each
+//! usage: roofline THREADS [precision=f32]
+//! prints the GFLOP/s of so many threads at once, one product each
 
 use std::time::Instant;
 
@@ -10,41 +11,13 @@ use gemm::Parallelism;
 const N: usize = 768;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let threads: usize = std::env::args().nth(1).ok_or("usage: roofline THREADS")?.parse()?;
-    let left = vec![0.5f32; N * N];
-    let right = vec![0.25f32; N * N];
-    let rate = || {
-        let mut product = vec![0.0f32; N * N];
-        let mut best = f64::INFINITY;
-        for _ in 0..40 {
-            let start = Instant::now();
-            // SAFETY: three square matrices of N rows, row after row.
-            unsafe {
-                gemm::gemm(
-                    N,
-                    N,
-                    N,
-                    product.as_mut_ptr(),
-                    1,
-                    N as isize,
-                    false,
-                    left.as_ptr(),
-                    1,
-                    N as isize,
-                    right.as_ptr(),
-                    1,
-                    N as isize,
-                    0.0,
-                    1.0,
-                    false,
-                    false,
-                    false,
-                    Parallelism::None,
-                );
-            }
-            best = best.min(start.elapsed().as_secs_f64());
-        }
-        2.0 * (N * N * N) as f64 / best / 1e9
+    const USAGE: &str = "usage: roofline THREADS [precision=f32]";
+    let mut arguments = std::env::args().skip(1);
+    let threads: usize = arguments.next().ok_or(USAGE)?.parse()?;
+    // One line for each precision that there is a product for.
+    let rate = match arguments.next().as_deref() {
+        None | Some("precision=f32") => single,
+        Some(_) => return Err(USAGE.into()),
     };
     let total: f64 = std::thread::scope(|scope| {
         let ranks: Vec<_> = (0..threads).map(|_| scope.spawn(rate)).collect();
@@ -52,4 +25,47 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     });
     println!("{total}");
     Ok(())
+}
+
+/// The GFLOP/s of the best of many products of two matrices of `N` rows.
+fn rate(mut product: impl FnMut()) -> f64 {
+    let seconds = (0..40).map(|_| {
+        let start = Instant::now();
+        product();
+        start.elapsed().as_secs_f64()
+    });
+    2.0 * (N * N * N) as f64 / seconds.fold(f64::INFINITY, f64::min) / 1e9
+}
+
+/// In single precision, by the `gemm` crate.
+fn single() -> f64 {
+    let (left, right) = (vec![0.5f32; N * N], vec![0.25f32; N * N]);
+    let mut product = vec![0.0f32; N * N];
+    let row = N as isize;
+    rate(|| {
+        // SAFETY: three square matrices of N rows, row after row.
+        unsafe {
+            gemm::gemm(
+                N,
+                N,
+                N,
+                product.as_mut_ptr(),
+                1,
+                row,
+                false,
+                left.as_ptr(),
+                1,
+                row,
+                right.as_ptr(),
+                1,
+                row,
+                0.0,
+                1.0,
+                false,
+                false,
+                false,
+                Parallelism::None,
+            );
+        }
+    })
 }
