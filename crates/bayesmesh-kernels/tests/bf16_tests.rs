@@ -91,8 +91,14 @@ fn block_composed(i: &Inputs) -> Tensor<3> {
 fn window_block(recompute: bool) -> (WindowBlock, impl Fn(&Inputs) -> WindowBlockWeights) {
     let windows = Windows { grid: [5, 6], window: [2, 3], shifted: true };
     let (attention_mask, hidden_mask) = (None, None);
-    let block =
-        WindowBlock { windows, heads: HEADS, epsilon: 1e-5, attention_mask, hidden_mask, recompute };
+    let block = WindowBlock {
+        windows,
+        heads: HEADS,
+        epsilon: 1e-5,
+        attention_mask,
+        hidden_mask,
+        recompute,
+    };
     let weights = |i: &Inputs| {
         let [proj, qkv, fc1, fc2] = i.weights.clone();
         let [gamma, beta, bias, of_qkv, of_fc1] = i.rows.clone();

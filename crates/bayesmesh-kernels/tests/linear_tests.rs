@@ -29,7 +29,8 @@ fn mask(draws: usize) -> Mask {
 fn epilogues(copies: usize) -> Vec<Epilogue> {
     let masks = [None, Some(mask(copies))];
     let activations = [Activation::Identity, Activation::Relu, Activation::Gelu];
-    let each = |mask| activations.map(|activation| Epilogue { activation, copies, mask, narrow: false });
+    let each =
+        |mask| activations.map(|activation| Epilogue { activation, copies, mask, narrow: false });
     masks.into_iter().flat_map(each).collect()
 }
 
@@ -133,7 +134,12 @@ fn copies_are_a_stack_of_equal_inputs() {
             true => (x.clone(), DRAWS),
             false => (x.clone().repeat_dim(0, DRAWS), 1),
         };
-        let epilogue = Epilogue { activation: Activation::Relu, copies, mask: Some(mask(DRAWS)), narrow: false };
+        let epilogue = Epilogue {
+            activation: Activation::Relu,
+            copies,
+            mask: Some(mask(DRAWS)),
+            narrow: false,
+        };
         let y = linear(input, weight.clone(), None, epilogue);
         let grads = (numbers(3, y.dims()) * y.clone()).sum().backward();
         (to_vec(y.inner()), to_vec(x.grad(&grads).unwrap()), to_vec(weight.grad(&grads).unwrap()))
@@ -151,7 +157,8 @@ fn copies_are_a_stack_of_equal_inputs() {
 #[test]
 fn what_is_not_a_number_stays_visible() {
     let x = numbers(0, [2, INPUTS]) * f32::NAN;
-    let epilogue = Epilogue { activation: Activation::Relu, copies: 1, mask: Some(mask(1)), narrow: false };
+    let epilogue =
+        Epilogue { activation: Activation::Relu, copies: 1, mask: Some(mask(1)), narrow: false };
     let y = to_vec(linear(x, numbers(1, [INPUTS, UNITS]), None, epilogue));
     assert!(y.iter().all(|y| y.is_nan()));
 }

@@ -45,12 +45,11 @@ impl BlockConfig {
         sum(&[products, mlp, product(&[5, width])])
     }
 
-    /// How many numbers it holds for a token between its forward and its backward pass: two
-    /// normalised inputs, query, key and value, attention, two sums, and the perceptron before and
-    /// after its activation.
+    /// How many numbers it holds for a token between its forward and its backward pass: query, key
+    /// and value, attention, two sums, and the perceptron before and after its activation.
     pub fn activations(&self) -> usize {
         let hidden = if self.dropout > 0.0 { 3 } else { 2 };
-        sum(&[product(&[8, self.width]), product(&[hidden, self.mlp])])
+        sum(&[product(&[6, self.width]), product(&[hidden, self.mlp])])
     }
 }
 

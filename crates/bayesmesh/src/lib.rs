@@ -31,8 +31,8 @@ pub mod trainer;
 /// Ranks and what they say to each other.
 pub use bayesmesh_comm as comm;
 pub use bayesmesh_comm::{Mesh, Reduce};
-pub use bayesmesh_kernels::{Precision, process_memory};
 pub use bayesmesh_kernels::stream::{Purpose, Stream};
+pub use bayesmesh_kernels::{Precision, process_memory};
 pub use calibrate::{CalibrateConfig, Calibration, Follower};
 pub use data::{Dataset, TensorDataset};
 pub use draw::Draw;

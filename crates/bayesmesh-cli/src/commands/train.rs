@@ -10,7 +10,7 @@ use bayesmesh::checkpoint::{Checkpoint, Store};
 use bayesmesh::trainer::{
     Callback, Course, EarlyStopping, EpochReport, Flow, Footprint, Progress, StepReport,
 };
-use bayesmesh::{Dataset, Loss, Mesh, Network, Posterior, Trainer};
+use bayesmesh::{Dataset, Loss, Mesh, Network, Posterior, Precision, Trainer};
 use serde_json::Value;
 
 use super::calibrate::{calibrate, calibrate_on_validation};
@@ -368,6 +368,7 @@ fn introduce<U: UseCase, N: Network<Input = InputOf<U>>>(
     );
     say!("  seed    {}", train.seed);
     say!("  device  {:?}", parameters.device());
+    say!("  numbers {}", products(trainer.settings().precision));
     let lasting = memory.values.saturating_add(memory.optimizer);
     say!(
         "  memory  about {} a rank, beside the program and the data: {} for numbers and optimiser, \
@@ -376,6 +377,21 @@ fn introduce<U: UseCase, N: Network<Input = InputOf<U>>>(
         say::bytes(lasting),
         say::bytes(memory.total() - lasting)
     );
+}
+
+/// In what products are made, and what that means on this machine.
+fn products(precision: Precision) -> &'static str {
+    match (precision, Precision::Bf16.is_in_hardware()) {
+        (Precision::F32, false) => "products in f32",
+        (Precision::F32, true) => {
+            "products in f32; this processor multiplies bf16 faster (train.precision=bf16)"
+        }
+        (Precision::Bf16, true) => "products in bf16, summed in f32",
+        (Precision::Bf16, false) => {
+            "products in bf16, which this processor does not multiply: they are widened, and slower \
+             than with train.precision=f32"
+        }
+    }
 }
 
 #[cfg(test)]

@@ -14,8 +14,7 @@ use super::sums::dot_shifted;
 use crate::elementary::exp;
 use crate::precision::Precision;
 use crate::product::{
-    Element, Left, Packed, Sink, Store, WIDTH, product, row_of, transposed_product,
-    write_row,
+    Element, Left, Packed, Sink, Store, WIDTH, product, row_of, transposed_product, write_row,
 };
 use crate::simd::{Kernel, dispatch, parallel};
 
@@ -209,7 +208,11 @@ impl Sizes {
             let left = Packed::<E>::of(&slopes, queries, tokens, tokens);
             let query = Packed::<E>::of(query, queries, width, packed);
             let to = &mut grad_qkv[step + head * width..];
-            transposed_product(&left, &query, &mut Store { to, step: packed, factor: self.scale() });
+            transposed_product(
+                &left,
+                &query,
+                &mut Store { to, step: packed, factor: self.scale() },
+            );
 
             let left = Packed::<E>::of(&weights, queries, tokens, tokens);
             let grad = Packed::<E>::of(grad, queries, width, step);

@@ -39,8 +39,7 @@ pub(super) fn sum(values: &[f32], f: impl Fn(f32) -> f32) -> f32 {
 #[inline(always)]
 pub(super) fn dot_shifted(a: &[f32], b: &[f32], shift: f32) -> f32 {
     let mut lanes = [0.0; LANES];
-    let ((a_chunks, a_rest), (b_chunks, b_rest)) =
-        (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    let ((a_chunks, a_rest), (b_chunks, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
     for k in 0..a_chunks.len().min(b_chunks.len()) {
         let (a, b) = (&a_chunks[k], &b_chunks[k]);
         for i in 0..LANES {

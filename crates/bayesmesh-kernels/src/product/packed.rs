@@ -66,7 +66,14 @@ impl<E: Element> Packed<E> {
         let mut packed = Self::empty(inner, columns);
         packed.fill(|columns, lines| {
             let values = &values[columns.start.min(values.len())..];
-            dispatch(PackRows::<S, E> { values, inner, step, columns, lines, element: PhantomData });
+            dispatch(PackRows::<S, E> {
+                values,
+                inner,
+                step,
+                columns,
+                lines,
+                element: PhantomData,
+            });
         });
         packed
     }

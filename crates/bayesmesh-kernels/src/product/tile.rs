@@ -216,9 +216,7 @@ mod x86 {
             unsafe {
                 match E::PER_GROUP {
                     1 => by_size!(loop_f32, rows, columns, (left, steps, panel, tile)),
-                    _ => Tiles::<E>::make(
-                        &Plain::<true>, left, steps, rows, panel, columns, tile,
-                    ),
+                    _ => Tiles::<E>::make(&Plain::<true>, left, steps, rows, panel, columns, tile),
                 }
             }
         }

@@ -59,8 +59,8 @@ impl Linear {
         let wants_norm = norm.is_some() && (wants_x || wanted[2] || wanted[3]);
 
         let wide = Wide::of(&weight);
-        let turned = (wants_x || wants_norm)
-            .then(|| Packed::<E>::of_transposed(&wide, units, width, units));
+        let turned =
+            (wants_x || wants_norm).then(|| Packed::<E>::of_transposed(&wide, units, width, units));
         let mut grad_x = flex::scratch::<X>(if wants_x || wants_norm { rows * width } else { 0 });
         let mut grad_weight = vec![0.0; if wants_weight { width * units } else { 0 }];
         let mut grad_bias = vec![0.0; units];

@@ -161,8 +161,7 @@ pub fn norm_linear<const D: usize>(
     let (gamma, beta, epsilon) = norm;
     let (gamma, beta) = (gamma.into_dispatch(), beta.into_dispatch());
     let (x, weight) = (x.into_dispatch(), weight.into_dispatch());
-    let operation =
-        Linear { norm: Some(epsilon), bias: bias.is_some(), ..Linear::new(epilogue) };
+    let operation = Linear { norm: Some(epsilon), bias: bias.is_some(), ..Linear::new(epilogue) };
     match bias {
         None => fused::run(operation, [x, weight, gamma, beta]),
         Some(bias) => fused::run(operation, [x, weight, gamma, beta, bias.into_dispatch()]),

@@ -29,7 +29,8 @@ pub(super) struct SavedNorm {
 impl Saved {
     pub fn into_vec(self) -> Vec<FlexTensor> {
         let mut tensors = vec![self.x, self.weight, self.kind];
-        tensors.extend(self.norm.into_iter().flat_map(|norm| [norm.gamma, norm.beta, norm.moments]));
+        tensors
+            .extend(self.norm.into_iter().flat_map(|norm| [norm.gamma, norm.beta, norm.moments]));
         tensors.extend(self.kept);
         tensors
     }
