@@ -121,6 +121,7 @@ seed = 0
 exact = true
 reduce = "fast"
 memory = "recompute"
+precision = "f32"
 augment = "per-draw"
 heat = 1.0
 kl_warmup = 0
