@@ -23,6 +23,7 @@ pub(crate) use packed::Packed;
 
 use std::marker::PhantomData;
 
+#[cfg(target_arch = "x86_64")]
 use crate::simd::{self, Level};
 use packed::Line;
 
