@@ -131,8 +131,8 @@ mod x86 {
                     let mut place = left;
                     for m in 0..M {
                         // SAFETY: as the caller says; a group has four bytes, aligned or not.
-                        let $group =
-                            _mm512_set1_epi32(unsafe { place.cast::<i32>().read_unaligned() });
+                        let word = unsafe { place.cast::<i32>().read_unaligned() };
+                        let $group = _mm512_set1_epi32(word);
                         place = place.wrapping_add(row_step);
                         for v in 0..V {
                             let ($sum, $right) = (sums[m][v], rights[v]);
