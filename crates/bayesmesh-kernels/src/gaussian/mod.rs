@@ -102,8 +102,8 @@ fn check_lengths(lengths: &[usize]) {
     );
 }
 
-/// The noise of a range of numbers, a chunk at a time. Not a function that calls a closure for each,
-/// which would not be compiled for the level.
+/// The noise of a range of numbers, a chunk at a time. Not a function that calls a closure for
+/// each, which would not be compiled for the level.
 struct Noise<'a> {
     stream: &'a Stream,
     start: u64,

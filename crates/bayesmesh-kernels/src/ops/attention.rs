@@ -119,8 +119,8 @@ impl Sizes {
         self.heads * self.width
     }
 
-    /// Q (0), K (1) or V (2) of a head and what follows, out of a sequence of `qkv`: rows that begin
-    /// [`packed`](Self::packed) numbers apart.
+    /// Q (0), K (1) or V (2) of a head and what follows, out of a sequence of `qkv`: rows that
+    /// begin [`packed`](Self::packed) numbers apart.
     fn part<E>(self, sequence: &[E], which: usize, head: usize) -> &[E] {
         &sequence[which * self.step() + head * self.width..]
     }
