@@ -388,7 +388,7 @@ fn products(precision: Precision) -> &'static str {
         }
         (Precision::Bf16, true) => "products in bf16, summed in f32",
         (Precision::Bf16, false) => {
-            "products in bf16, which this processor does not multiply: they are widened, slower than \
+            "products in bf16, which this processor does not multiply: widened, slower than \
              with train.precision=f32"
         }
     }
